@@ -1,0 +1,1 @@
+"""Device performance models: what a stage costs on a device, and which pools that makes possible."""

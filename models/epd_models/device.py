@@ -1,0 +1,127 @@
+"""A device as sold: what its datasheet says, what it costs, and the coefficients that turn peaks into times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from epd_models.provenance import Confidence, Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """Achieved shares and overheads of one (device, engine): the only numbers here that are fitted, not printed.
+
+    Attributes
+    ----------
+    bandwidth_share : float
+        Achieved share of memory bandwidth in decode.
+    prefill_share, decode_share, encode_share : float
+        Achieved share of peak FLOP/s in prefill, in decode and in the vision transformer.
+    step_overhead_s : float
+        Fixed time of one engine iteration (scheduler, sampler, launch).
+    layer_overhead_s : float
+        Per transformer layer and iteration.
+    collective_latency_s : float
+        Per collective operation.
+    link_share : float
+        Achieved share of the link's bandwidth in collectives and transfers.
+    image_overhead_s : float
+        Fixed device-side time per image.
+    """
+
+    bandwidth_share: float
+    prefill_share: float
+    decode_share: float
+    encode_share: float
+    step_overhead_s: float
+    layer_overhead_s: float
+    collective_latency_s: float
+    link_share: float
+    image_overhead_s: float
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogPrice:
+    """Public prices of a SKU; anything unknown is None."""
+
+    usd_per_hour: float | None
+    purchase_usd: float | None
+    date: str | None
+    basis: str | None
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One SKU: a *sold unit*. Memory, bandwidth and peaks are those of one **logical** device, what an engine sees.
+
+    Attributes
+    ----------
+    logical_per_unit : int
+        Logical devices inside one sold unit; their memory does not pool.
+    memory_bytes : float
+        Usable bytes of one logical device.
+    bandwidth : float
+        Peak memory bandwidth of one logical device, bytes/s.
+    peaks : Mapping[str, float]
+        Dense peak operations/s of one logical device by compute format ("bf16", "fp8", "fp4", "int8").
+    weight_formats, kv_formats : tuple of str
+        Storage formats that engines support on this device ("bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4").
+    tdp_w, idle_w : float
+        Nameplate and idle power of one **sold unit**; ``host_power_factor`` multiplies nameplate power to include the
+        server around it.
+    scaleup_bandwidth : float
+        Bytes/s per logical device and direction inside the scale-up domain; 0 where there is none.
+    scaleup_domain : int
+        Logical devices in one scale-up domain; 1 where there is none.
+    pcie_bandwidth : float
+        Bytes/s of one logical device to its host.
+    nic_bandwidth : float
+        Bytes/s of the network per **sold unit**.
+    units_per_server : int
+        Sold units in one server.
+    """
+
+    sku: str
+    aliases: tuple[str, ...] = ()
+    vendor: str
+    kind: Literal["gpu", "npu", "tpu", "asic"]
+    architecture: str
+    year: int | None
+    form_factor: str
+    logical_per_unit: int
+    memory_bytes: float
+    memory_type: str
+    bandwidth: float
+    peaks: Mapping[str, float]
+    weight_formats: tuple[str, ...]
+    kv_formats: tuple[str, ...]
+    tdp_w: float
+    idle_w: float
+    host_power_factor: float
+    scaleup_technology: str
+    scaleup_bandwidth: float
+    scaleup_domain: int
+    pcie_bandwidth: float
+    nic_bandwidth: float
+    units_per_server: int
+    host_cores: int
+    coefficients: Mapping[str, Coefficients]
+    batch_shapes: tuple[int, ...] = ()
+    context_shapes: tuple[int, ...] = ()
+    kv_reservation: Literal["paged", "full"] = "paged"
+    price: CatalogPrice
+    provenance: Mapping[str, Provenance] = field(default_factory=dict)
+    notes: str = ""
+
+    def units(self, logical: int) -> Fraction:
+        """Sold units that ``logical`` logical devices take up (a fraction where several groups share a unit)."""
+        return Fraction(logical, self.logical_per_unit)
+
+    def coefficients_for(self, engine: str) -> Coefficients:
+        """Coefficients of an engine, or the card's default ones."""
+        return self.coefficients.get(engine) or self.coefficients["default"]

@@ -1,0 +1,61 @@
+"""Limits and habits of a serving engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epd_models.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculative:
+    """Speculative decoding: a step drafts ``draft_tokens`` and, on average, ``accepted_tokens`` of them stand.
+
+    A step therefore emits ``1 + accepted_tokens`` tokens.
+    """
+
+    draft_tokens: int
+    accepted_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What an engine imposes on a replica.
+
+    Attributes
+    ----------
+    max_sequences : int
+        Sequences decoded together per replica at the most.
+    max_batched_tokens : int
+        Token budget of one iteration: the prefill chunk.
+    memory_fraction, shared_memory_fraction : float
+        Share of a device's memory the engine may use; the second where encoder processes live beside it.
+    encoder_cache_bytes : float
+        Room kept for image embeddings on a worker that takes images.
+    runtime_bytes : float
+        Context, graphs and communication buffers per logical device.
+    encoder_processes : int
+        Encoder processes per device in the shared and encoder-pool placements.
+    request_overhead_s : float
+        Tokenisation, scheduling and streaming of the first token.
+    host_image_s, host_megapixel_s : float
+        CPU seconds of image pre-processing per image and per source megapixel, on one core.
+    shared_stall, shared_slowdown : float
+        Shared placement: part of an encode that stalls the loop (kappa), slowdown of the encode itself (kappa').
+    """
+
+    name: str
+    max_sequences: int
+    max_batched_tokens: int
+    memory_fraction: float
+    shared_memory_fraction: float
+    encoder_cache_bytes: float
+    runtime_bytes: float
+    encoder_processes: int
+    request_overhead_s: float
+    host_image_s: float
+    host_megapixel_s: float
+    shared_stall: float
+    shared_slowdown: float
+    speculative: Speculative | None = None
+    provenance: Provenance

@@ -1,0 +1,1 @@
+"""Plans the fleets that serve multimodal language models."""
