@@ -1,0 +1,175 @@
+"""Sense checks that look at several parts of an instance at once.
+
+They read the raw document and skip whatever is malformed, so that they can report beside the complaints about single
+fields instead of after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel
+
+from epd_opt.address import name_of
+from epd_opt.fields import Complaint, Location, shown
+
+Raw = Mapping[str, Any]
+
+
+def cross_checks(document: Raw) -> Iterator[Complaint]:
+    """Every complaint about the document that no single part could raise."""
+    plain = _plain(document)
+    for check in _CHECKS:
+        yield from check(plain)
+
+
+def _plain(value: Any) -> Any:
+    """Mappings and lists in place of parts that were built in Python."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _mapping(value: object) -> Raw:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _entries(document: Raw, *keys: str) -> list[tuple[Location, Raw]]:
+    value: object = document
+    for key in keys:
+        value = _mapping(value).get(key)
+    if not isinstance(value, list):
+        return []
+    return [((*keys, index), entry) for index, entry in enumerate(value) if isinstance(entry, Mapping)]
+
+
+def _modelled(document: Raw) -> bool:
+    return _mapping(document.get("candidates")).get("modelled") is not False
+
+
+def _is_zero(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and value == 0)
+
+
+def unique_names(document: Raw) -> Iterator[Complaint]:
+    """Classes, devices and workers are addressed by name."""
+    lists = {("workload", "classes"): "classes", ("devices",): "devices", ("workers",): "workers"}
+    for keys, what in lists.items():
+        first: dict[str, Location] = {}
+        for location, entry in _entries(document, *keys):
+            name = name_of(entry)
+            if name is None:
+                continue
+            if name in first:
+                hint = "give the second offer of a SKU a name of its own" if what == "devices" else "names are unique"
+                yield Complaint(
+                    where=(*location, "name" if "name" in entry else "sku"),
+                    message=f"two {what} are called {shown(name)}",
+                    hint=hint,
+                )
+            first.setdefault(name, location)
+
+
+def modelled_classes(document: Raw) -> Iterator[Complaint]:
+    """The performance models need sizes and targets of every class."""
+    if not _modelled(document):
+        return
+    for location, entry in _entries(document, "workload", "classes"):
+        output = entry.get("output_tokens")
+        if output is None:
+            yield Complaint(
+                where=(*location, "output_tokens"), message="missing", hint="tokens generated per request, at least 1"
+            )
+        slo = _mapping(entry.get("slo"))
+        if entry.get("slo") is not None and not isinstance(entry["slo"], Mapping):
+            continue
+        if slo.get("ttft_ms") is None:
+            yield Complaint(where=(*location, "slo", "ttft_ms"), message="missing", hint="target in milliseconds")
+        if slo.get("itl_ms") is None and output != 1 and output is not None:
+            yield Complaint(where=(*location, "slo", "itl_ms"), message="missing", hint="target in milliseconds")
+        images = _mapping(entry.get("images"))
+        malformed = any(
+            entry.get(key) is not None and not isinstance(entry[key], Mapping) for key in ("images", "video")
+        )
+        without_vision = not malformed and _is_zero(images.get("count")) and entry.get("video") is None
+        if _is_zero(entry.get("text_tokens")) and without_vision:
+            yield Complaint(
+                where=(*location, "text_tokens"),
+                message="the class has no tokens: no text, no images, no video",
+                hint="give text_tokens, the tokens of the prompt",
+            )
+
+
+def something_to_plan_with(document: Raw) -> Iterator[Complaint]:
+    """A model and devices where workers are modelled, measured workers where they are not."""
+    if not _modelled(document):
+        if document.get("workers") in (None, []):
+            yield Complaint(
+                where=("workers",), message="missing", hint="with candidates.modelled: false only these remain"
+            )
+        return
+    if document.get("model") is None:
+        yield Complaint(
+            where=("model",),
+            message="missing",
+            hint="a catalogue name (epd-opt catalog models), the path to a config.json, or an inline mapping",
+        )
+    if document.get("devices") in (None, []):
+        yield Complaint(
+            where=("devices",),
+            message="missing",
+            hint="the SKUs on offer, as in - {sku: L4, price: {usd_per_hour: 0.7}}",
+        )
+
+
+def known_classes_in_rates(document: Raw) -> Iterator[Complaint]:
+    """A measured rate names a class of the workload."""
+    names = [name for _, entry in _entries(document, "workload", "classes") if (name := name_of(entry))]
+    for location, worker in _entries(document, "workers"):
+        for key in _mapping(worker.get("max_rate_per_s")):
+            if key != "default" and key not in names:
+                yield Complaint(
+                    where=(*location, "max_rate_per_s", key),
+                    message=f"no class is called {shown(key)}",
+                    hint=_nearest(str(key), [*names, "default"]),
+                )
+
+
+def known_devices_in_pairs(document: Raw) -> Iterator[Complaint]:
+    """A forbidden pair names devices of the instance."""
+    known = [
+        name
+        for list_name in ("devices", "workers")
+        for _, entry in _entries(document, list_name)
+        for name in (entry.get("name") if list_name == "devices" else None, entry.get("sku"))
+        if isinstance(name, str)
+    ]
+    pairs = _mapping(document.get("network")).get("forbidden_kv_pairs")
+    for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
+        for side, name in enumerate(pair if isinstance(pair, list) else []):
+            if isinstance(name, str) and name not in known:
+                yield Complaint(
+                    where=("network", "forbidden_kv_pairs", index, side),
+                    message=f"no device is called {shown(name)}",
+                    hint=_nearest(name, known),
+                )
+
+
+def _nearest(found: str, known: list[str]) -> str:
+    close = get_close_matches(found, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(dict.fromkeys(known))}"
+
+
+_CHECKS: tuple[Callable[[Raw], Iterator[Complaint]], ...] = (
+    unique_names,
+    modelled_classes,
+    something_to_plan_with,
+    known_classes_in_rates,
+    known_devices_in_pairs,
+)

@@ -1,0 +1,119 @@
+"""Building blocks of the instance's schema: strict numbers, and complaints that say what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+Location = tuple[str | int, ...]
+
+TAG = "\0"
+"""First character of the tags that tell the forms of a value apart: no file can hold it, so locations drop them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """What is wrong at a place below the part that complains."""
+
+    where: Location = ()
+    message: str
+    hint: str = ""
+
+
+def complaint(message: str, hint: str = "") -> PydanticCustomError:
+    """An error for use inside validators."""
+    return PydanticCustomError("epd_opt", "{message}", {"message": message, "hint": hint})
+
+
+def shown(value: object) -> str:
+    """A value as complaints quote it.
+
+    >>> shown("a"), shown(None), shown({"a": 1}), shown(True)
+    ("'a'", 'nothing', 'a mapping', 'true')
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping | BaseModel):
+        return "a mapping"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "a list"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class Part(BaseModel):
+    """A mapping of the instance: frozen, without unknown keys, and with its own sense checks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Whatever makes no sense in this part although every field by itself is valid."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _make_sense(self) -> Self:
+        details = [
+            InitErrorDetails(type=complaint(found.message, found.hint), loc=found.where, input=None)
+            for found in self.complaints()
+        ]
+        if details:
+            raise ValidationError.from_exception_data(type(self).__name__, details)
+        return self
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        raise complaint(f"found the text {shown(value)}, expected a number", _unquoted(value))
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise complaint(f"found {shown(value)}, expected a number")
+    if not math.isfinite(value):
+        raise complaint(f"found {value}, expected a finite number", "where there is no limit, leave the key out")
+    return float(value)
+
+
+def _unquoted(text: str) -> str:
+    """What to write in place of a text that should have been a number."""
+    bare = text.strip().replace("_", "").replace(",", "")
+    try:
+        number = float(bare)
+    except ValueError:
+        return "a bare number; the unit is part of the key"
+    if not math.isfinite(number):
+        return "a finite number; where there is no limit, leave the key out"
+    return f"write {bare}, without quotes or separators"
+
+
+def _whole(value: object) -> int:
+    number = _number(value)
+    if not number.is_integer():
+        raise complaint(f"found {number:g}, expected a whole number")
+    return int(number)
+
+
+def _percentile(value: object) -> float:
+    number = _number(value)
+    if 0 < number < 1:
+        raise complaint(
+            f"found {number:g}, expected a percentile from 50 to 99.999",
+            f"percentile is in per cent: {number * 100:g}, not {number:g}",
+        )
+    return number
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
+Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
+Share = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
+Percentile = Annotated[float, BeforeValidator(_percentile), Field(ge=50, le=99.999)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
+PositiveCount = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+Name = Annotated[str, Field(min_length=1)]
+Mapped = dict[str, Any]

@@ -1,0 +1,711 @@
+"""The instance: what to serve, on what it may run, at which prices and under which limits.
+
+Field names are those of the file and carry their units; nothing is converted here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    RootModel,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from epd_models.distribution import Distribution
+from epd_models.parallelism import Parallelism
+from epd_models.precision import BYTES_PER_VALUE
+from epd_opt.complaints import problems_of, to_problem
+from epd_opt.cross_checks import cross_checks
+from epd_opt.errors import InvalidInput
+from epd_opt.fields import (
+    TAG,
+    Complaint,
+    Count,
+    Mapped,
+    Name,
+    NonNegative,
+    Part,
+    Percentile,
+    Positive,
+    PositiveCount,
+    Share,
+    complaint,
+    shown,
+)
+from epd_opt.suspicions import suspicions
+
+SCHEMA = "epd-opt/instance/v1"
+
+Stage = Literal["encode", "prefill", "decode"]
+Placement = Literal["integrated", "shared", "encoder_pool", "prefill_decode", "encode_prefill", "prefill", "decode"]
+STAGES: tuple[Stage, ...] = ("encode", "prefill", "decode")
+PLACEMENTS: tuple[Placement, ...] = (
+    "integrated",
+    "shared",
+    "encoder_pool",
+    "prefill_decode",
+    "encode_prefill",
+    "prefill",
+    "decode",
+)
+
+
+def _no_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    repeated = [value for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        raise complaint(f"{repeated[0]!r} is listed twice", "list every one once")
+    return values
+
+
+def _in_stage_order(values: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    return tuple(stage for stage in STAGES if stage in _no_repeats(values))
+
+
+def _in_placement_order(values: tuple[Placement, ...]) -> tuple[Placement, ...]:
+    return tuple(placement for placement in PLACEMENTS if placement in _no_repeats(values))
+
+
+def _ascending(values: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(_no_repeats(values)))
+
+
+Stages = Annotated[tuple[Stage, ...], Field(min_length=1), AfterValidator(_in_stage_order)]
+Degrees = Annotated[tuple[PositiveCount, ...], Field(min_length=1), AfterValidator(_ascending)]
+Format = Annotated[str, Field(json_schema_extra={"enum": sorted(BYTES_PER_VALUE)})]
+
+
+def _format(value: object) -> object:
+    if isinstance(value, str) and value not in BYTES_PER_VALUE:
+        hint = "use bf16, which takes the same room and time" if value in {"fp16", "float16", "bfloat16"} else ""
+        raise complaint(f"found {shown(value)}, expected one of {', '.join(sorted(BYTES_PER_VALUE))}", hint)
+    return value
+
+
+StorageFormat = Annotated[Format, BeforeValidator(_format)]
+
+
+class Lognormal(Part):
+    """A size that varies as a lognormal does."""
+
+    mean: Positive = Field(description="Mean over requests.")
+    p95: Positive = Field(description="95th percentile over requests.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        try:
+            self.distribution()
+        except ValueError as error:
+            yield Complaint(
+                where=("p95",), message=str(error), hint="a wider spread fits {values: [[value, weight], ...]}"
+            )
+
+    def distribution(self) -> Distribution:
+        """As 32 values with weights."""
+        return Distribution.lognormal(mean=self.mean, p95=self.p95)
+
+
+class Values(Part):
+    """A size given value by value."""
+
+    values: tuple[tuple[NonNegative, NonNegative], ...] = Field(
+        min_length=1, description="Pairs [value, weight]; weights are normalised."
+    )
+
+    def complaints(self) -> Iterator[Complaint]:
+        if sum(weight for _, weight in self.values) <= 0:
+            yield Complaint(where=("values",), message="all weights are 0", hint="weights are relative shares")
+
+    def distribution(self) -> Distribution:
+        """The values as given, in ascending order."""
+        return Distribution.of_values(self.values)
+
+
+def _quantity_form(value: object) -> str:
+    if isinstance(value, Values) or (isinstance(value, Mapping) and "values" in value):
+        return TAG + "values"
+    if isinstance(value, Lognormal | Mapping):
+        return TAG + "lognormal"
+    return TAG + "number"
+
+
+class Quantity(
+    RootModel[
+        Annotated[
+            Annotated[NonNegative, Tag(TAG + "number")]
+            | Annotated[Lognormal, Tag(TAG + "lognormal")]
+            | Annotated[Values, Tag(TAG + "values")],
+            Discriminator(_quantity_form),
+        ]
+    ]
+):
+    """A number per request, the same for all or varying.
+
+    Examples
+    --------
+    >>> Quantity(800.0).distribution().mean
+    800.0
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    def distribution(self) -> Distribution:
+        """The discrete distribution that stands for it."""
+        if isinstance(self.root, Lognormal | Values):
+            return self.root.distribution()
+        return Distribution.constant(self.root)
+
+
+class Slo(Part):
+    """Latency targets of a class, each judged by itself at its percentile over requests."""
+
+    ttft_ms: Positive | None = Field(
+        default=None, description="Time to first token at the client, milliseconds; required for modelled workers."
+    )
+    itl_ms: Positive | None = Field(
+        default=None,
+        description="Inter-token latency of a request, (end to end - TTFT)/(output tokens - 1), milliseconds; required "
+        "for modelled workers unless every request has one output token.",
+    )
+    e2e_ms: Positive | None = Field(default=None, description="End-to-end latency, milliseconds; absent = no target.")
+    percentile: Percentile = Field(
+        default=95.0, description="Per cent of requests that meet a target that has no percentile of its own."
+    )
+    ttft_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet ttft_ms.")
+    itl_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet itl_ms.")
+    e2e_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet e2e_ms.")
+
+
+class Images(Part):
+    """Images of one request: by pixels (the model's own rule gives tokens) or by tokens."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["tokens"]}, {"required": ["width_px", "height_px"]}]}
+    )
+
+    count: Quantity = Field(description="Images per request: a number, {mean, p95} or {values}; 0 = no images.")
+    width_px: PositiveCount | None = Field(default=None, description="Width as the model receives it, pixels.")
+    height_px: PositiveCount | None = Field(default=None, description="Height as the model receives it, pixels.")
+    max_tokens: PositiveCount | None = Field(
+        default=None, description="Most tokens per image; the image is scaled down to it."
+    )
+    tokens: Positive | None = Field(default=None, description="Tokens per image, in place of width_px and height_px.")
+    source_megapixels: Positive | None = Field(
+        default=None, description="Megapixels per image as uploaded, which the host decodes; default width x height."
+    )
+    cached_share: Share = Field(
+        default=0.0, description="Share of images (0 to 1) whose embeddings are found in the encoder cache."
+    )
+
+    def complaints(self) -> Iterator[Complaint]:
+        by_pixels = [key for key in ("width_px", "height_px") if getattr(self, key) is not None]
+        if self.tokens is not None:
+            for key in [*by_pixels, *(["max_tokens"] if self.max_tokens is not None else [])]:
+                yield Complaint(
+                    where=(key,),
+                    message=f"{key} and tokens are both given",
+                    hint="give tokens, or width_px and height_px",
+                )
+        elif len(by_pixels) < 2:
+            missing = [key for key in ("width_px", "height_px") if key not in by_pixels]
+            yield Complaint(
+                message=f"the size of an image is missing: no {' and no '.join(missing)}",
+                hint="give width_px and height_px, or tokens",
+            )
+
+
+class Video(Part):
+    """One clip per request, sampled at ``fps`` up to ``max_frames``."""
+
+    seconds: Positive = Field(description="Length of the clip, seconds.")
+    fps: Positive = Field(description="Sampled frames per second.")
+    width_px: PositiveCount = Field(description="Width of a frame, pixels.")
+    height_px: PositiveCount = Field(description="Height of a frame, pixels.")
+    max_frames: PositiveCount | None = Field(default=None, description="Most frames sampled from a clip.")
+    max_tokens_per_frame: PositiveCount | None = Field(default=None, description="Most tokens per frame.")
+
+
+class RequestClass(Part):
+    """One class of requests."""
+
+    name: Name = Field(description="Any text, unique among the classes.")
+    rate_per_s: NonNegative = Field(description="Requests per second to plan for (peak); 0 is a rate.")
+    mean_rate_per_s: NonNegative | None = Field(
+        default=None, description="Requests per second that the cost is divided by; default rate_per_s."
+    )
+    text_tokens: Quantity = Field(
+        default=Quantity(0.0),
+        description="Text tokens of the prompt: a number, {mean, p95} (lognormal) or {values: [[value, weight], ...]}.",
+    )
+    cached_tokens: NonNegative = Field(
+        default=0.0, description="Prompt tokens found in the prefix cache: no prefill work, but KV memory."
+    )
+    output_tokens: Quantity | None = Field(
+        default=None,
+        description="Tokens generated: a number, {mean, p95} or {values}; required for modelled workers.",
+    )
+    interarrival_scv: NonNegative = Field(
+        default=1.0,
+        description="Squared coefficient of variation of the gaps between arrivals; 1 = Poisson, above = burstier.",
+    )
+    images: Images | None = Field(default=None, description="Images of one request.")
+    video: Video | None = Field(default=None, description="The clip of one request.")
+    slo: Slo = Field(default=Slo(), description="Latency targets.")
+
+    @property
+    def has_images(self) -> bool:
+        """Whether any request of the class carries an image."""
+        return self.images is not None and self.images.count.distribution().mean > 0
+
+    @property
+    def has_vision(self) -> bool:
+        """Whether any request of the class carries an image or a clip."""
+        return self.has_images or self.video is not None
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.mean_rate_per_s is not None and self.mean_rate_per_s > self.rate_per_s:
+            yield Complaint(
+                where=("mean_rate_per_s",),
+                message=f"found {self.mean_rate_per_s:g}, expected at most rate_per_s = {self.rate_per_s:g}",
+                hint="rate_per_s is the peak to plan for",
+            )
+        text = self.text_tokens.distribution().mean
+        if self.cached_tokens > 0 and self.cached_tokens >= text:
+            yield Complaint(
+                where=("cached_tokens",),
+                message=f"found {self.cached_tokens:g}, expected less than text_tokens = {text:g}",
+                hint="at least one token of a prompt is prefilled",
+            )
+        if self.output_tokens is not None and self.output_tokens.distribution().values[0] < 1:
+            wide = isinstance(self.output_tokens.root, Lognormal) and self.output_tokens.root.mean >= 1
+            if not wide:
+                yield Complaint(
+                    where=("output_tokens",),
+                    message=f"found {self.output_tokens.distribution().values[0]:g}, expected at least 1",
+                    hint="a request ends with its first token at the earliest",
+                )
+
+
+class Workload(Part):
+    """What is asked of the fleet."""
+
+    classes: tuple[RequestClass, ...] = Field(min_length=1, description="Classes of requests, at least one.")
+
+
+class Speculative(Part):
+    """Speculative decoding."""
+
+    draft_tokens: PositiveCount = Field(description="Tokens drafted per step.")
+    accepted_tokens: NonNegative = Field(description="Drafted tokens that stand per step, on average.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.accepted_tokens > self.draft_tokens:
+            yield Complaint(
+                where=("accepted_tokens",),
+                message=f"found {self.accepted_tokens:g}, expected at most draft_tokens = {self.draft_tokens}",
+            )
+
+
+EngineName = Literal["vllm", "sglang", "trtllm", "generic"]
+
+
+class EngineSettings(Part):
+    """A serving engine and the limits it is run with; what is absent holds as the engine has it."""
+
+    name: EngineName = Field(default="generic", description="Engine.")
+    max_sequences: PositiveCount | None = Field(default=None, description="Sequences decoded together per replica.")
+    max_batched_tokens: PositiveCount | None = Field(
+        default=None, description="Token budget of one iteration: the prefill chunk."
+    )
+    memory_fraction: Annotated[Positive, Field(le=1)] | None = Field(
+        default=None, description="Share of a device's memory that the engine may use (0 to 1)."
+    )
+    encoder_cache_gib: NonNegative | None = Field(default=None, description="Room for image embeddings, GiB.")
+    encoder_processes: PositiveCount | None = Field(
+        default=None, description="Encoder processes per device in the shared and encoder-pool placements."
+    )
+    speculative: Speculative | None = Field(default=None, description="Speculative decoding; absent = none.")
+
+
+def _engine_form(value: object) -> object:
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, Mapping) and "name" not in value:
+        raise complaint("the engine's name is missing", "add name: vllm, sglang, trtllm or generic")
+    return value
+
+
+Engine = Annotated[
+    EngineSettings,
+    BeforeValidator(_engine_form, json_schema_input_type=EngineName | EngineSettings),
+]
+
+
+class Precision(Part):
+    """Storage formats; what is absent follows the checkpoint or, on a device entry, the instance."""
+
+    weights: StorageFormat | None = Field(default=None, description="Format of the language model's weights.")
+    kv_cache: StorageFormat | None = Field(default=None, description="Format of the KV cache.")
+    encoder: StorageFormat | None = Field(default=None, description="Format of the vision encoder's weights.")
+
+
+class Price(Part):
+    """What one lot costs: an all-in rent per hour, or a purchase."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["usd_per_hour"]}, {"required": ["purchase_usd"]}]}
+    )
+
+    usd_per_hour: NonNegative | None = Field(
+        default=None, description="All-in rent, host and power included, US dollars per hour and `per`."
+    )
+    purchase_usd: NonNegative | None = Field(default=None, description="Purchase price, US dollars per `per`.")
+    per: Literal["device", "server", "rack"] = Field(default="device", description="What the price is for.")
+    pack: PositiveCount = Field(default=1, description="Smallest lot, in sold units.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.usd_per_hour is None and self.purchase_usd is None:
+            yield Complaint(message="the price has no amount", hint="give usd_per_hour or purchase_usd")
+        elif self.usd_per_hour is not None and self.purchase_usd is not None:
+            yield Complaint(
+                where=("purchase_usd",),
+                message="usd_per_hour and purchase_usd are both given",
+                hint="offer the SKU twice under two names to let the plan choose between rent and purchase",
+            )
+
+
+class Cut(Part):
+    """How one replica is cut over logical devices."""
+
+    tensor: PositiveCount = Field(default=1, description="Tensor parallel degree, logical devices.")
+    pipeline: PositiveCount = Field(default=1, description="Pipeline stages.")
+    attention_data: PositiveCount = Field(default=1, description="Attention data parallel degree.")
+    expert: PositiveCount = Field(default=1, description="Ranks that share the routed experts.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        if (self.tensor * self.attention_data) % self.expert:
+            yield Complaint(
+                where=("expert",),
+                message=f"found {self.expert}, expected a divisor of tensor x attention_data = "
+                f"{self.tensor * self.attention_data}",
+            )
+
+    def parallelism(self) -> Parallelism:
+        """As the performance models take it."""
+        return Parallelism(
+            tensor=self.tensor, pipeline=self.pipeline, attention_data=self.attention_data, expert=self.expert
+        )
+
+
+def _card(value: object) -> object:
+    if isinstance(value, str):
+        raise complaint(
+            f"found the text {shown(value)}, expected a mapping",
+            "paths to cards are followed only when an instance is read with epd_opt.read",
+        )
+    return value
+
+
+def _hide_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+class DeviceEntry(Part):
+    """One SKU on offer: its price, its stock, and what overrides the catalogue's card."""
+
+    sku: Name = Field(description="SKU of the catalogue, or of a complete card given under `card`.")
+    name: Name = Field(
+        default="",
+        description="Unique name of this entry; default: the SKU, so one SKU can be offered twice.",
+        json_schema_extra=_hide_default,
+    )
+    price: Price | None = Field(default=None, description="Price; absent excludes the SKU with a warning.")
+    stock: Count | None = Field(
+        default=None, description="Most sold units in use, owned ones included; absent = unlimited."
+    )
+    owned: Count = Field(default=0, description="Sold units already owned; they cost their running cost only.")
+    tensor_parallel: Degrees | None = Field(
+        default=None, description="Tensor parallel degrees to consider, logical devices: shorthand for parallelism."
+    )
+    parallelism: Annotated[tuple[Cut, ...], Field(min_length=1), AfterValidator(_no_repeats)] | None = Field(
+        default=None, description="Parallel degrees to consider; absent = whatever is legal."
+    )
+    stages: Stages = Field(default=STAGES, description="Stages that this device may serve.")
+    precision: Precision | None = Field(default=None, description="Storage formats that override the instance's.")
+    host_cores: PositiveCount | None = Field(default=None, description="CPU cores per server for image processing.")
+    power_w: Positive | None = Field(default=None, description="Nameplate power of one sold unit, watts.")
+    idle_power_w: NonNegative | None = Field(default=None, description="Idle power of one sold unit, watts.")
+    card: (
+        Annotated[
+            Mapped,
+            BeforeValidator(_card),
+            WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Keys of a device card that override the catalogue's, or a complete card, or the path to one.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_by_sku(cls, data: object) -> object:
+        if isinstance(data, Mapping) and isinstance(data.get("sku"), str) and "name" not in data:
+            return {**data, "name": data["sku"]}
+        return data
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.tensor_parallel is not None and self.parallelism is not None:
+            yield Complaint(
+                where=("tensor_parallel",),
+                message="tensor_parallel and parallelism are both given",
+                hint="tensor_parallel: [4, 8] is short for parallelism: [{tensor: 4}, {tensor: 8}]",
+            )
+        if self.stock is not None and self.owned > self.stock:
+            yield Complaint(
+                where=("owned",),
+                message=f"found {self.owned}, expected at most stock = {self.stock}",
+                hint="stock counts owned units too",
+            )
+        if self.power_w is not None and self.idle_power_w is not None and self.idle_power_w > self.power_w:
+            yield Complaint(
+                where=("idle_power_w",),
+                message=f"found {self.idle_power_w:g}, expected at most power_w = {self.power_w:g}",
+            )
+
+    def parallelisms(self) -> tuple[Parallelism, ...] | None:
+        """Degrees to consider, from either spelling; None where the entry leaves them open."""
+        if self.tensor_parallel is not None:
+            return tuple(Parallelism(tensor=degree) for degree in self.tensor_parallel)
+        if self.parallelism is not None:
+            return tuple(cut.parallelism() for cut in self.parallelism)
+        return None
+
+
+class Network(Part):
+    """The network between pools; what is absent follows the cards' NICs."""
+
+    gbit_per_s_per_device: Positive | None = Field(default=None, description="Gbit/s per sold unit and direction.")
+    latency_us: NonNegative | None = Field(default=None, description="Latency of one transfer, microseconds.")
+    conversion_factor: Positive = Field(
+        default=1.0, description="Multiplies the KV bytes moved between devices of different vendors."
+    )
+    forbidden_kv_pairs: tuple[tuple[Name, Name], ...] = Field(
+        default=(), description="Pairs [from, to] of device names or SKUs between which no KV cache may move."
+    )
+
+
+class Cost(Part):
+    """Terms of ownership; what is absent follows the catalogue's typical constants."""
+
+    life_years: Positive | None = Field(default=None, description="Years over which a purchase is written off.")
+    residual: Share | None = Field(default=None, description="Share of the price left at the end of life (0 to 1).")
+    cost_of_capital: NonNegative | None = Field(default=None, description="Interest per year: 0.08 is 8 per cent.")
+    host_share: NonNegative | None = Field(
+        default=None, description="Price of the server around a device, as a share of the device's purchase price."
+    )
+    hours_per_year: Annotated[Positive, Field(le=8784)] | None = Field(
+        default=None, description="Hours of service per year."
+    )
+    pue: Annotated[Positive, Field(ge=1)] | None = Field(default=None, description="Power usage effectiveness, >= 1.")
+    electricity_usd_per_kwh: NonNegative | None = Field(default=None, description="Tariff, US dollars per kWh.")
+
+
+class Limits(Part):
+    """Inclusive upper limits of the whole fleet; absent = none."""
+
+    usd_per_hour: NonNegative | None = Field(default=None, description="Cost, US dollars per hour.")
+    power_kw: NonNegative | None = Field(default=None, description="Sum of nameplate IT power, hosts included, kW.")
+    devices: Count | None = Field(default=None, description="Sold units in use.")
+
+
+class Redundancy(Part):
+    """Capacity held back."""
+
+    spare_replicas: Count = Field(default=0, description="Spare replicas per physical pool.")
+    headroom: NonNegative = Field(default=0.0, description="Share of every rate added before planning: 0.2 is 20 %.")
+
+
+class CostOverRange(Part):
+    """Least cost per request over a range of demand."""
+
+    minimise: Literal["cost_per_request"] = Field(description="What to minimise.")
+    rate_multiple: tuple[Positive, Positive] = Field(description="[low, high]: range of the factor on every rate.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        low, high = self.rate_multiple
+        if low > high:
+            yield Complaint(where=("rate_multiple",), message=f"found [{low:g}, {high:g}], expected [low, high]")
+
+
+def _objective_form(value: object) -> str:
+    return TAG + ("range" if isinstance(value, Mapping | CostOverRange) else "name")
+
+
+def _supported(value: str | CostOverRange) -> str | CostOverRange:
+    if value != "cost_per_request":
+        wanted = value if isinstance(value, str) else "cost_per_request over a range of rates"
+        raise complaint(f"objective {wanted} is not supported by this version", "use objective: cost_per_request")
+    return value
+
+
+Objective = Annotated[
+    Annotated[Literal["cost_per_request", "goodput"], Tag(TAG + "name")] | Annotated[CostOverRange, Tag(TAG + "range")],
+    Discriminator(_objective_form),
+    AfterValidator(_supported),
+]
+
+
+class SolverSettings(Part):
+    """How the programme is solved."""
+
+    name: Name = Field(default="highs", description="Solver; `epd-opt solvers` lists them.")
+    gap: Share = Field(default=0.001, description="Relative gap at which a plan counts as proved.")
+    time_limit_s: Positive = Field(default=60.0, description="Wall-clock limit, seconds.")
+    threads: PositiveCount = Field(default=2, description="Threads of the solver.")
+
+
+class Candidates(Part):
+    """Where the workers to choose from come from."""
+
+    modelled: bool = Field(
+        default=True, strict=True, description="Whether the performance models add workers to the measured ones."
+    )
+
+
+def _rates_form(value: object) -> str:
+    return TAG + ("mapping" if isinstance(value, Mapping) else "number")
+
+
+class Worker(Part):
+    """A worker that somebody measured; it meets every target up to its rate and adds no delay."""
+
+    name: Name = Field(description="Any text, unique among the workers.")
+    sku: Name = Field(description="SKU or device name that it runs on.")
+    devices: PositiveCount = Field(description="Sold units per replica.")
+    stages: Stages = Field(description="Stages that it covers, without a gap.")
+    max_rate_per_s: Annotated[
+        Annotated[NonNegative, Tag(TAG + "number")] | Annotated[dict[str, NonNegative], Tag(TAG + "mapping")],
+        Discriminator(_rates_form),
+    ] = Field(description="Requests per second and replica at the targets: a number, or {class: rate, default: rate}.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.stages == ("encode", "decode"):
+            yield Complaint(
+                where=("stages",),
+                message="found encode and decode without prefill, expected stages that follow one another",
+                hint="describe two workers",
+            )
+        if isinstance(self.max_rate_per_s, dict) and not self.max_rate_per_s:
+            yield Complaint(where=("max_rate_per_s",), message="no rate is given", hint="add default: RATE")
+
+    def rate_per_s(self, request_class: str) -> float | None:
+        """Most requests of a class per second and replica, all of one kind; None where the class is not served."""
+        if not isinstance(self.max_rate_per_s, dict):
+            return self.max_rate_per_s
+        return self.max_rate_per_s.get(request_class, self.max_rate_per_s.get("default"))
+
+
+def _text_or_mapping(value: object) -> str:
+    return TAG + ("mapping" if isinstance(value, Mapping) else "text")
+
+
+class Instance(Part):
+    """A planning problem as a user states it.
+
+    Raises
+    ------
+    InvalidInput
+        With every problem found; positions in a file are added by :func:`epd_opt.reading.read`.
+    """
+
+    schema_: Literal["epd-opt/instance/v1"] = Field(
+        default="epd-opt/instance/v1", alias="schema", description="Version of this format."
+    )
+    name: Name = Field(default="instance", description="Name of the instance, any text.")
+    model: (
+        Annotated[
+            Annotated[Name, Tag(TAG + "text")] | Annotated[Mapped, Tag(TAG + "mapping")],
+            Discriminator(_text_or_mapping),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Catalogue name, path to a Hugging Face config.json, or an inline mapping; required for "
+        "modelled workers.",
+    )
+    engine: Engine = Field(default=EngineSettings(), description="Serving engine: its name, or a mapping of settings.")
+    precision: Precision = Field(default=Precision(), description="Storage formats.")
+    workload: Workload = Field(description="What is asked of the fleet.")
+    devices: tuple[DeviceEntry, ...] = Field(default=(), description="SKUs on offer.")
+    network: Network = Field(default=Network(), description="Network between pools.")
+    cost: Cost = Field(default=Cost(), description="Terms of ownership.")
+    limits: Limits = Field(default=Limits(), description="Upper limits of the whole fleet.")
+    redundancy: Redundancy = Field(default=Redundancy(), description="Capacity held back.")
+    placements: Annotated[tuple[Placement, ...], Field(min_length=1), AfterValidator(_in_placement_order)] = Field(
+        default=PLACEMENTS, description="Placements to consider."
+    )
+    objective: Objective = Field(
+        default="cost_per_request", description="What to minimise; this version supports cost_per_request."
+    )
+    solver: SolverSettings = Field(default=SolverSettings(), description="How the programme is solved.")
+    candidates: Candidates = Field(default=Candidates(), description="Where the workers to choose from come from.")
+    workers: tuple[Worker, ...] = Field(default=(), description="Measured workers.")
+
+    def __init__(self, **data: Any) -> None:
+        found = [to_problem(broken, data) for broken in cross_checks(data)]
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise InvalidInput([*found, *problems_of(error, type(self), data)]) from None
+        if found:
+            raise InvalidInput(found)
+
+    def suspicions(self) -> list[str]:
+        """Valid values that look as if typed in another unit, one sentence each, with their paths."""
+        return list(suspicions(self))
+
+    def document(self) -> dict[str, Any]:
+        """The instance as a JSON-able mapping with every default written out; reading it gives the instance again."""
+        document: dict[str, Any] = _without_integral_floats(
+            self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        )
+        return document
+
+
+def _without_integral_floats(value: Any) -> Any:
+    """Whole numbers without their ``.0``, as people write them."""
+    if isinstance(value, dict):
+        return {key: _without_integral_floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_integral_floats(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def instance_sha256(instance: Instance) -> str:
+    """SHA-256 (hex) of what the instance says: neither the order of keys nor that of named things counts."""
+    document = instance.document()
+    for named in (document["workload"]["classes"], document["devices"], document["workers"]):
+        named.sort(key=lambda item: item["name"])
+    document["network"]["forbidden_kv_pairs"].sort()
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def instance_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of instance files, from the same source as their validation."""
+    schema = Instance.model_json_schema(by_alias=True, mode="validation")
+    schema["required"] = sorted({*schema["required"], "schema"})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **schema}

@@ -1,0 +1,60 @@
+"""Which part of the schema a location leads to, and the keys it knows."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, RootModel
+
+PartType = type[BaseModel]
+
+
+def parts_at(root: PartType, location: Sequence[str | int]) -> tuple[PartType, ...]:
+    """Parts that may stand at a location; none where a plain value or a free mapping stands there."""
+    parts: tuple[PartType, ...] = (root,)
+    for key in location:
+        if isinstance(key, int):
+            continue
+        annotations = [
+            field.annotation
+            for part in parts
+            for name, field in part.model_fields.items()
+            if (field.alias or name) == key
+        ]
+        parts = tuple(part for annotation in annotations for part in _parts_in(annotation))
+    return parts
+
+
+def known_keys(parts: Iterable[PartType]) -> list[str]:
+    """Keys of the parts, as written in files."""
+    keys = [field.alias or name for part in parts for name, field in part.model_fields.items()]
+    return list(dict.fromkeys(keys))
+
+
+def places_of(root: PartType, key: str) -> list[tuple[str, ...]]:
+    """Every location of a key in the whole schema, list indices left out."""
+    found: list[tuple[str, ...]] = []
+    waiting: list[tuple[tuple[str, ...], PartType]] = [((), root)]
+    while waiting:
+        location, part = waiting.pop(0)
+        for name, field in part.model_fields.items():
+            here = (*location, field.alias or name)
+            if here[-1] == key:
+                found.append(here)
+            waiting += [(here, inner) for inner in _parts_in(field.annotation)]
+    return found
+
+
+def _parts_in(annotation: Any) -> tuple[PartType, ...]:
+    if isinstance(annotation, type) and issubclass(annotation, RootModel):
+        return _parts_in(annotation.model_fields["root"].annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (annotation,)
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _parts_in(get_args(annotation)[0])
+    if origin in (Union, types.UnionType, tuple, list):
+        return tuple(part for argument in get_args(annotation) for part in _parts_in(argument))
+    return ()
