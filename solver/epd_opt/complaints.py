@@ -71,13 +71,20 @@ def problems_of(error: ValidationError, root: PartType, document: object) -> lis
             continue  # its entries are complained about one by one
         where = tuple(key for key in details["loc"] if not (isinstance(key, str) and key.startswith(TAG)))
         message, hint = _explain(details, where, root)
-        problems.setdefault(where, to_problem(Complaint(where=where, message=message, hint=hint), document))
+        found = Complaint(where=where, message=message, hint=hint, about_key=details["type"] == "extra_forbidden")
+        problems.setdefault(where, to_problem(found, document))
     return list(problems.values())
 
 
 def to_problem(found: Complaint, document: object) -> Problem:
     """A complaint about a document, not yet placed in a file."""
-    return Problem(location=found.where, path=address(found.where, document), message=found.message, hint=found.hint)
+    return Problem(
+        location=found.where,
+        path=address(found.where, document),
+        message=found.message,
+        hint=found.hint,
+        about_key=found.about_key,
+    )
 
 
 def _explain(details: Any, where: Location, root: PartType) -> tuple[str, str]:

@@ -138,18 +138,16 @@ def known_classes_in_rates(document: Raw) -> Iterator[Complaint]:
                     where=(*location, "max_rate_per_s", key),
                     message=f"no class is called {shown(key)}",
                     hint=_nearest(str(key), [*names, "default"]),
+                    about_key=True,
                 )
 
 
 def known_devices_in_pairs(document: Raw) -> Iterator[Complaint]:
     """A forbidden pair names devices of the instance."""
-    known = [
-        name
-        for list_name in ("devices", "workers")
-        for _, entry in _entries(document, list_name)
-        for name in (entry.get("name") if list_name == "devices" else None, entry.get("sku"))
-        if isinstance(name, str)
-    ]
+    devices = [entry for _, entry in _entries(document, "devices")]
+    workers = [entry for _, entry in _entries(document, "workers")]
+    names = [*(entry.get("name") for entry in devices), *(entry.get("sku") for entry in [*devices, *workers])]
+    known = [name for name in names if isinstance(name, str)]
     pairs = _mapping(document.get("network")).get("forbidden_kv_pairs")
     for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
         for side, name in enumerate(pair if isinstance(pair, list) else []):

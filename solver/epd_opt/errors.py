@@ -35,6 +35,8 @@ class Problem:
         What was found and expected; how to mend it (may be empty).
     location : tuple of str or int
         Keys and list indices from the root of the document to the value.
+    about_key : bool
+        Whether the key at the location is wrong, not its value.
     """
 
     file: str = ""
@@ -44,6 +46,7 @@ class Problem:
     message: str
     hint: str = ""
     location: tuple[str | int, ...] = ()
+    about_key: bool = False
 
     def __str__(self) -> str:
         """As ``file:line:column: path: message (hint)``.

@@ -24,6 +24,7 @@ class Complaint:
     where: Location = ()
     message: str
     hint: str = ""
+    about_key: bool = False
 
 
 def complaint(message: str, hint: str = "") -> PydanticCustomError:

@@ -662,7 +662,7 @@ class Instance(Part):
     candidates: Candidates = Field(default=Candidates(), description="Where the workers to choose from come from.")
     workers: tuple[Worker, ...] = Field(default=(), description="Measured workers.")
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, /, **data: Any) -> None:
         found = [to_problem(broken, data) for broken in cross_checks(data)]
         try:
             super().__init__(**data)

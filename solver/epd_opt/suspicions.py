@@ -18,7 +18,7 @@ def suspicions(instance: Instance) -> Iterator[str]:
             target_ms = getattr(request.slo, key)
             if target_ms is not None and target_ms < least_ms:
                 path = format_path(["workload", "classes", request.name, "slo", key])
-                yield f"{path}: {target_ms:g} ms is very short; if {target_ms:g} s was meant, write {target_ms * 1000:g}"
+                yield f"{path}: {target_ms:g} ms is very short; for {target_ms:g} s write {target_ms * 1000:g}"
     cost = instance.cost
     if cost.cost_of_capital is not None and cost.cost_of_capital > 1:
         yield (

@@ -1,0 +1,218 @@
+"""Reading instances from YAML or JSON, so that every complaint has its ``file:line:column``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from epd_opt.address import address
+from epd_opt.errors import InvalidInput, Problem, UsageError
+from epd_opt.fields import Location, shown
+from epd_opt.instance import SCHEMA, Instance
+from epd_opt.paths import locate, set_value, split_assignment
+from epd_opt.source import Source, parse
+
+_CARD_SUFFIXES = (".json", ".yaml", ".yml")
+_PATH_OPENINGS = ("./", "../", "/", "~")
+
+
+def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Instance:
+    """Read an instance.
+
+    Parameters
+    ----------
+    source
+        A path, ``-`` for standard input, an open file, or a mapping that was parsed already.
+    overrides
+        ``PATH=VALUE`` assignments, made before validation; the value is YAML.
+
+    Raises
+    ------
+    InvalidInput
+        Every problem of the file, in its order.
+    UsageError
+        An override is not ``PATH=VALUE``.
+
+    Notes
+    -----
+    A ``model`` or a device's ``card`` may be the path of another file (ending in .json, .yaml or .yml, or starting with
+    ``./``, ``../``, ``/`` or ``~``), relative to the instance, or to the working directory where it comes from an
+    override or the instance has no file. Its content is embedded, so the instance stands for itself.
+    """
+    parsed, folder = _load(source)
+    if not isinstance(parsed.value, Mapping):
+        raise InvalidInput([parsed.place(_whole(f"found {shown(parsed.value)}, expected a mapping", _ADD_SCHEMA))])
+    problems = list(parsed.problems)
+    document: dict[str, Any] = dict(parsed.value)
+    _demand_schema(document, parsed)
+    origins: dict[Location, str] = {}
+    for text in overrides:
+        document, assigned = _override(document, text)
+        origins.update(assigned)
+    document, embedding_problems = _embed(document, folder, origins)
+    problems += [_placed(problem, parsed, origins) for problem in embedding_problems]
+    covered = {problem.location for problem in embedding_problems}
+    try:
+        instance = Instance(**document)
+    except InvalidInput as error:
+        found = [problem for problem in error.problems if problem.location not in covered]
+        raise InvalidInput([*problems, *(_placed(problem, parsed, origins) for problem in found)]) from None
+    if problems:
+        raise InvalidInput(problems)
+    return instance
+
+
+_ADD_SCHEMA = f"an instance opens with schema: {SCHEMA}"
+
+
+def _whole(message: str, hint: str) -> Problem:
+    return Problem(message=message, hint=hint)
+
+
+def _load(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any]) -> tuple[Source, Path]:
+    """The parsed source and the folder that its relative paths start from."""
+    if isinstance(source, Mapping):
+        return Source.of_mapping(source), Path()
+    if isinstance(source, str | Path):
+        if str(source) == "-":
+            return parse(sys.stdin.buffer.read(), "<stdin>"), Path()
+        return parse(_bytes(Path(source)), str(source)), Path(source).parent
+    name = getattr(source, "name", None)
+    return parse(source.read(), name if isinstance(name, str) else "<stream>"), Path()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"looked in {path.parent.resolve()}"
+        raise InvalidInput([Problem(file=str(path), message="no such file", hint=hint)]) from None
+    except IsADirectoryError:
+        raise InvalidInput([Problem(file=str(path), message="is a directory, expected a file")]) from None
+    except OSError as error:
+        raise InvalidInput([Problem(file=str(path), message=f"cannot be read: {error.strerror}")]) from None
+
+
+def _demand_schema(document: Mapping[str, Any], parsed: Source) -> None:
+    """Refuse other kinds of documents before their keys are complained about."""
+    found = document.get("schema")
+    if found == SCHEMA:
+        return
+    if found is None:
+        message, hint = "missing", f"add schema: {SCHEMA} as the first line"
+    else:
+        message, hint = f"found {shown(found)}, expected {SCHEMA}", "this version reads no other"
+        if found == "epd-opt/plan/v1":
+            hint = "this is a plan; the instance it was made for is its instance_document"
+    problem = Problem(path="schema", message=message, hint=hint, location=("schema",))
+    raise InvalidInput([*parsed.problems, parsed.place(problem)])
+
+
+def _override(document: dict[str, Any], text: str) -> tuple[dict[str, Any], dict[Location, str]]:
+    """The document after ``PATH=VALUE``, and what to call each place that was assigned."""
+    assignment = split_assignment(text)
+    if assignment is None:
+        raise UsageError(f"--set {text}: expected PATH=VALUE, as in --set solver.gap=0")
+    path, value_text = assignment
+    origin = f"--set {path}"
+    value = parse(value_text, origin, empty_is_null=True)
+    if value.problems:
+        raise InvalidInput(value.problems)
+    try:
+        locations = locate(document, path, existing=False)
+        return set_value(document, path, value.value), dict.fromkeys(locations, origin)
+    except InvalidInput as error:
+        raise InvalidInput(_from_override(problem, origin) for problem in error.problems) from None
+
+
+def _from_override(problem: Problem, origin: str) -> Problem:
+    """The problem of an assigned value; the origin says its path already, unless it lies deeper."""
+    return replace(problem, file=origin, path="" if origin == f"--set {problem.path}" else problem.path)
+
+
+def _placed(problem: Problem, parsed: Source, origins: Mapping[Location, str]) -> Problem:
+    """Where a problem's value came from: an override, another file, or a position in the source."""
+    if problem.file:
+        return problem
+    for length in range(len(problem.location), 0, -1):
+        origin = origins.get(problem.location[:length])
+        if origin is not None:
+            return _from_override(problem, origin)
+    return parsed.place(problem)
+
+
+def _embed(
+    document: dict[str, Any], folder: Path, origins: Mapping[Location, str]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Put the content of referenced files in place of their paths."""
+    embedded = dict(document)
+    problems: list[Problem] = []
+
+    def content(location: Location, text: str) -> Any:
+        start = Path() if location in origins else folder
+        try:
+            return _reference(start / Path(text).expanduser())
+        except InvalidInput as error:
+            for problem in error.problems:
+                if problem.line is None:
+                    message = f"{problem.file}: {problem.message}"
+                    problem = replace(problem, file="", path=address(location, document), message=message)
+                problems.append(replace(problem, location=location))
+            return text
+
+    model = document.get("model")
+    if isinstance(model, str) and is_path(model):
+        embedded["model"] = content(("model",), model)
+    devices = document.get("devices")
+    if isinstance(devices, list):
+        embedded["devices"] = [
+            {**entry, "card": content(("devices", index, "card"), entry["card"])}
+            if isinstance(entry, Mapping) and isinstance(entry.get("card"), str)
+            else entry
+            for index, entry in enumerate(devices)
+        ]
+    return embedded, problems
+
+
+def is_path(text: str) -> bool:
+    """Whether a model is given as the path of a file and not as a catalogue name.
+
+    >>> is_path("models/config.json"), is_path("Qwen/Qwen3-32B")
+    (True, False)
+    """
+    return text.lower().endswith(_CARD_SUFFIXES) or text.startswith(_PATH_OPENINGS)
+
+
+def _reference(path: Path) -> dict[str, Any]:
+    """A card, or a Hugging Face configuration under the name of its model."""
+    if path.is_dir():
+        path = path / "config.json"
+    if path.suffix.lower() != ".json":
+        source = parse(_bytes(path), str(path))
+        if source.problems:
+            raise InvalidInput(source.problems)
+        return _mapping(source.value, path)
+    try:
+        content = _mapping(json.loads(_bytes(path), parse_constant=str), path)
+    except json.JSONDecodeError as error:
+        problem = Problem(file=str(path), line=error.lineno, column=error.colno, message=f"not JSON: {error.msg}")
+        raise InvalidInput([problem]) from None
+    except UnicodeDecodeError:
+        raise InvalidInput([Problem(file=str(path), message="not a text file in UTF-8")]) from None
+    if not {"model_type", "architectures"} & content.keys():
+        return content
+    name = content.get("_name_or_path") or (path.resolve().parent.name if path.stem == "config" else path.stem)
+    return {"name": name, "huggingface_config": content}
+
+
+def _mapping(value: object, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput([Problem(file=str(path), message=f"found {shown(value)}, expected a mapping")])
+    return value
