@@ -1,0 +1,99 @@
+"""Coefficients: one card per accelerator architecture, a default and what differs by engine; a device may override."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from epd_models.catalog import store
+from epd_models.catalog.errors import CardError
+from epd_models.catalog.fields import Fields
+from epd_models.device import Coefficients
+from epd_models.provenance import Confidence, Provenance
+
+_SHARES = ("bandwidth_share", "prefill_share", "decode_share", "encode_share", "link_share")
+_TIMES = {
+    "step_overhead_ms": ("step_overhead_s", 1e3),
+    "layer_overhead_us": ("layer_overhead_s", 1e6),
+    "collective_latency_us": ("collective_latency_s", 1e6),
+    "image_overhead_ms": ("image_overhead_s", 1e3),
+}
+_ABOUT = ("source", "confidence", "date", "note")
+_NOT_ENGINES = ("name", "aliases", "from", *_ABOUT)
+
+Layer = tuple[Mapping[str, Any], Provenance]
+
+
+def coefficients_from_card(
+    card: str | Mapping[str, Any], *, path: str, source: str, confidence: Confidence
+) -> dict[str, Coefficients]:
+    """Coefficients by engine, with at least the entry ``default``.
+
+    An engine's figures are those of the architecture's card (``default``, then the engine's own), overridden by those
+    of the device's card (``default``, then the engine's own).
+
+    Parameters
+    ----------
+    card : str or mapping
+        The name of a coefficients card, or a mapping of engine names to figures: shares of a peak in (0, 1], overheads
+        in the milliseconds and microseconds that the keys name. With the key ``from``, a mapping starts from a
+        coefficients card and holds only what differs.
+    path, source, confidence
+        For messages, and for the provenance of figures that state none.
+
+    Raises
+    ------
+    CardError
+        A figure is missing, unknown, out of range or not a number.
+    UnknownCard
+        No coefficients card is called so.
+    """
+    mappings: list[tuple[Mapping[str, Any], str]] = []
+    start = card if isinstance(card, str) else Fields(card, path).text("from", None)
+    if start is not None:
+        name = store.canonical_name("coefficients", start)
+        mappings.append((store.card("coefficients", name), f"coefficients/{name}"))
+    if not isinstance(card, str):
+        mappings.append((card, path))
+    layers = [layer for mapping, where in mappings for layer in _layers(mapping, where, source, confidence)]
+    engines = dict.fromkeys(["default", *(engine for engine, _ in layers)])
+    return {
+        engine: _one([layer for owner, layer in layers if owner in ("default", engine)], engine, path)
+        for engine in engines
+    }
+
+
+def _layers(card: Mapping[str, Any], path: str, source: str, confidence: Confidence) -> list[tuple[str, Layer]]:
+    fields = Fields(card, path)
+    about = fields.provenance(source, confidence)
+    layers: list[tuple[str, Layer]] = []
+    for engine in sorted((key for key in fields if key not in _NOT_ENGINES), key=lambda key: key != "default"):
+        entry = fields.child(engine)
+        stated = entry.provenance(about.source, about.confidence)
+        layers.append((engine, (_figures(entry), stated)))
+    return layers
+
+
+def _figures(entry: Fields) -> dict[str, float]:
+    figures = {}
+    for key in _SHARES:
+        if key in entry:
+            figures[key] = entry.number(key, above=0.0)
+            if figures[key] > 1.0:
+                raise entry.error(key, f"expected a share of at most 1, found {figures[key]:g}")
+    for key, (attribute, per_second) in _TIMES.items():
+        if key in entry:
+            figures[attribute] = entry.number(key) / per_second
+    entry.close()
+    return figures
+
+
+def _one(layers: list[Layer], engine: str, path: str) -> Coefficients:
+    figures: dict[str, float] = {}
+    for layer, _ in layers:
+        figures.update(layer)
+    missing = [key for key in _SHARES if key not in figures]
+    missing += [key for key, (attribute, _) in _TIMES.items() if attribute not in figures]
+    if missing:
+        raise CardError(path, f"coefficients of {engine!r} lack {', '.join(missing)}; `from` starts at a card")
+    return Coefficients(provenance=layers[-1][1], **figures)
