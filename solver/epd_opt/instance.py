@@ -208,20 +208,13 @@ class Images(Part):
     )
 
     def complaints(self) -> Iterator[Complaint]:
-        by_pixels = [key for key in ("width_px", "height_px") if getattr(self, key) is not None]
-        if self.tokens is not None:
-            for key in [*by_pixels, *(["max_tokens"] if self.max_tokens is not None else [])]:
-                yield Complaint(
-                    where=(key,),
-                    message=f"{key} and tokens are both given",
-                    hint="give tokens, or width_px and height_px",
-                )
-        elif len(by_pixels) < 2:
-            missing = [key for key in ("width_px", "height_px") if key not in by_pixels]
-            yield Complaint(
-                message=f"the size of an image is missing: no {' and no '.join(missing)}",
-                hint="give width_px and height_px, or tokens",
-            )
+        given = [key for key in ("width_px", "height_px", "max_tokens") if getattr(self, key) is not None]
+        missing = [key for key in ("width_px", "height_px") if key not in given]
+        hint = "give width_px and height_px, or tokens"
+        if self.tokens is not None and given:
+            yield Complaint(where=("tokens",), message=f"tokens and {', '.join(given)} are both given", hint=hint)
+        if self.tokens is None and missing:
+            yield Complaint(message=f"the size of an image is missing: no {' and no '.join(missing)}", hint=hint)
 
 
 class Video(Part):

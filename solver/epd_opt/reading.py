@@ -56,7 +56,7 @@ def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides
         origins.update(assigned)
     document, embedding_problems = _embed(document, folder, origins)
     problems += [_placed(problem, parsed, origins) for problem in embedding_problems]
-    covered = {problem.location for problem in embedding_problems}
+    covered = {problem.location for problem in [*parsed.problems, *embedding_problems]}
     try:
         instance = Instance(**document)
     except InvalidInput as error:
