@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 Location = tuple[str | int, ...]
@@ -35,8 +35,8 @@ def complaint(message: str, hint: str = "") -> PydanticCustomError:
 def shown(value: object) -> str:
     """A value as complaints quote it.
 
-    >>> shown("a"), shown(None), shown({"a": 1}), shown(True)
-    ("'a'", 'nothing', 'a mapping', 'true')
+    >>> shown("a"), shown(None), shown({"a": 1}), shown(True), shown(2.0)
+    ("'a'", 'nothing', 'a mapping', 'true', '2')
     """
     if value is None:
         return "nothing"
@@ -46,6 +46,8 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "a list"
+    if isinstance(value, float):
+        return f"{value:.12g}"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -99,6 +101,15 @@ def _whole(value: object) -> int:
     return int(number)
 
 
+def in_key_order(value: Any) -> Any:
+    """Free mappings without the order that a file gave their keys."""
+    if isinstance(value, Mapping):
+        return {key: in_key_order(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [in_key_order(item) for item in value]
+    return value
+
+
 def _percentile(value: object) -> float:
     number = _number(value)
     if 0 < number < 1:
@@ -110,11 +121,14 @@ def _percentile(value: object) -> float:
 
 
 Number = Annotated[float, BeforeValidator(_number)]
-NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
-Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
-Share = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
-Percentile = Annotated[float, BeforeValidator(_percentile), Field(ge=50, le=99.999)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
-PositiveCount = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+NonNegative = Annotated[float, Field(ge=0), BeforeValidator(_number)]
+Positive = Annotated[float, Field(gt=0), BeforeValidator(_number)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
+PositiveShare = Annotated[float, Field(gt=0, le=1), BeforeValidator(_number)]
+AtLeastOne = Annotated[float, Field(ge=1), BeforeValidator(_number)]
+HoursPerYear = Annotated[float, Field(gt=0, le=8784), BeforeValidator(_number)]
+Percentile = Annotated[float, Field(ge=50, le=99.999), BeforeValidator(_percentile)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1)]
-Mapped = dict[str, Any]
+Mapped = Annotated[dict[str, Any], AfterValidator(in_key_order)]

@@ -31,8 +31,10 @@ from epd_opt.cross_checks import cross_checks
 from epd_opt.errors import InvalidInput
 from epd_opt.fields import (
     TAG,
+    AtLeastOne,
     Complaint,
     Count,
+    HoursPerYear,
     Mapped,
     Name,
     NonNegative,
@@ -40,8 +42,10 @@ from epd_opt.fields import (
     Percentile,
     Positive,
     PositiveCount,
+    PositiveShare,
     Share,
     complaint,
+    in_key_order,
     shown,
 )
 from epd_opt.suspicions import suspicions
@@ -320,7 +324,7 @@ class EngineSettings(Part):
     max_batched_tokens: PositiveCount | None = Field(
         default=None, description="Token budget of one iteration: the prefill chunk."
     )
-    memory_fraction: Annotated[Positive, Field(le=1)] | None = Field(
+    memory_fraction: PositiveShare | None = Field(
         default=None, description="Share of a device's memory that the engine may use (0 to 1)."
     )
     encoder_cache_gib: NonNegative | None = Field(default=None, description="Room for image embeddings, GiB.")
@@ -507,10 +511,8 @@ class Cost(Part):
     host_share: NonNegative | None = Field(
         default=None, description="Price of the server around a device, as a share of the device's purchase price."
     )
-    hours_per_year: Annotated[Positive, Field(le=8784)] | None = Field(
-        default=None, description="Hours of service per year."
-    )
-    pue: Annotated[Positive, Field(ge=1)] | None = Field(default=None, description="Power usage effectiveness, >= 1.")
+    hours_per_year: HoursPerYear | None = Field(default=None, description="Hours of service per year.")
+    pue: AtLeastOne | None = Field(default=None, description="Power usage effectiveness, >= 1.")
     electricity_usd_per_kwh: NonNegative | None = Field(default=None, description="Tariff, US dollars per kWh.")
 
 
@@ -580,6 +582,9 @@ def _rates_form(value: object) -> str:
     return TAG + ("mapping" if isinstance(value, Mapping) else "number")
 
 
+Rates = Annotated[dict[str, NonNegative], AfterValidator(in_key_order)]
+
+
 class Worker(Part):
     """A worker that somebody measured; it meets every target up to its rate and adds no delay."""
 
@@ -588,7 +593,7 @@ class Worker(Part):
     devices: PositiveCount = Field(description="Sold units per replica.")
     stages: Stages = Field(description="Stages that it covers, without a gap.")
     max_rate_per_s: Annotated[
-        Annotated[NonNegative, Tag(TAG + "number")] | Annotated[dict[str, NonNegative], Tag(TAG + "mapping")],
+        Annotated[NonNegative, Tag(TAG + "number")] | Annotated[Rates, Tag(TAG + "mapping")],
         Discriminator(_rates_form),
     ] = Field(description="Requests per second and replica at the targets: a number, or {class: rate, default: rate}.")
 
@@ -639,20 +644,20 @@ class Instance(Part):
     )
     engine: Engine = Field(default=EngineSettings(), description="Serving engine: its name, or a mapping of settings.")
     precision: Precision = Field(default=Precision(), description="Storage formats.")
-    workload: Workload = Field(description="What is asked of the fleet.")
+    workload: Workload = Field(description="The classes of requests.")
     devices: tuple[DeviceEntry, ...] = Field(default=(), description="SKUs on offer.")
     network: Network = Field(default=Network(), description="Network between pools.")
     cost: Cost = Field(default=Cost(), description="Terms of ownership.")
     limits: Limits = Field(default=Limits(), description="Upper limits of the whole fleet.")
-    redundancy: Redundancy = Field(default=Redundancy(), description="Capacity held back.")
+    redundancy: Redundancy = Field(default=Redundancy(), description="Spares and headroom.")
     placements: Annotated[tuple[Placement, ...], Field(min_length=1), AfterValidator(_in_placement_order)] = Field(
         default=PLACEMENTS, description="Placements to consider."
     )
     objective: Objective = Field(
         default="cost_per_request", description="What to minimise; this version supports cost_per_request."
     )
-    solver: SolverSettings = Field(default=SolverSettings(), description="How the programme is solved.")
-    candidates: Candidates = Field(default=Candidates(), description="Where the workers to choose from come from.")
+    solver: SolverSettings = Field(default=SolverSettings(), description="Solver, gap and limits of a solve.")
+    candidates: Candidates = Field(default=Candidates(), description="Modelled workers, or only measured ones.")
     workers: tuple[Worker, ...] = Field(default=(), description="Measured workers.")
 
     def __init__(self, /, **data: Any) -> None:

@@ -100,10 +100,11 @@ def set_value(document: Mapping[str, Any], path: str | Path, value: Any) -> dict
     return changed
 
 
-def _value_at(document: Any, location: Location) -> Any:
+def _value_at(value: Any, location: Location) -> Any:
     for key in location:
-        document = document[key]
-    return document
+        holder: Any = value if isinstance(value, list) else _opened(value)
+        value = holder[key]
+    return value
 
 
 def locate(document: Mapping[str, Any], path: str | Path, *, existing: bool) -> list[Location]:
