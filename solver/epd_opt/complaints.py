@@ -140,6 +140,8 @@ def _without_indices(location: Sequence[str | int]) -> tuple[str, ...]:
 
 
 def _mend_kind(kind: str, found: object) -> str:
+    if found is None:
+        return "fill it in, or leave the key out"
     if _KINDS[kind] == "a text" and isinstance(found, int | float):
         return f'put it in quotes: "{shown(found)}"'
     if _KINDS[kind] == "a list" and not isinstance(found, Mapping | type(None)):

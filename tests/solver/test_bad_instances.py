@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from epd_opt.errors import InvalidInput
+from epd_opt.instance import Instance
 from epd_opt.reading import read
 
 PHOTOS = Path(__file__).parent / "data" / "photos.yaml"
@@ -264,3 +271,62 @@ def test_a_folder_is_no_instance(tmp_path: Path) -> None:
     """A folder in place of a file is refused by name."""
     with pytest.raises(InvalidInput, match="is a directory"):
         read(tmp_path)
+
+
+JUNK = st.sampled_from(
+    [None, True, -1, 0, 0.5, 1e400, "", "x", "1", [], [[]], {}, {"a": 1}, [1, "b"], {"values": [[1, 2]]}, {"name": []}]
+)
+
+
+def places(value: object, location: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Locations of all values in a document but the document itself."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, item in items for place in [(*location, key), *places(item, (*location, key))]]
+
+
+def outcome(source: Any) -> Instance | InvalidInput:
+    """The instance, or the complaint about it."""
+    try:
+        return read(source)
+    except InvalidInput as error:
+        return error
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_value_crashes_the_reading(data: st.DataObject) -> None:
+    """Whatever stands in the place of a value, the instance is read or refused with problems that have paths."""
+    document = read(PHOTOS).document()
+    for _ in range(data.draw(st.integers(1, 3))):
+        *above, last = data.draw(st.sampled_from(places(document)))
+        holder: Any = document
+        for key in above:
+            holder = holder[key]
+        holder[last] = copy.deepcopy(data.draw(JUNK))
+    found = outcome(document)
+    if isinstance(found, Instance):
+        assert read(found.document()) == found
+    else:
+        assert found.problems
+        assert all(problem.path and problem.message for problem in found.problems)
+
+
+@given(data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_no_text_crashes_the_reading(data: st.DataObject) -> None:
+    """A file with a stretch replaced by anything is read or refused at a position."""
+    text = PHOTOS.read_text(encoding="utf-8")
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 12)))
+    junk = data.draw(st.text(alphabet=" \t\n:-{}[]&*!|>'\"%@`#,?a1.\x00é\ud83d", max_size=6))
+    found = outcome(io.StringIO(text[:start] + junk + text[end:]))
+    if isinstance(found, InvalidInput):
+        assert found.problems
+        assert all(problem.line and problem.column for problem in found.problems)
+
+
+def test_complaints_travel_between_processes() -> None:
+    """A complaint raised in a worker process arrives whole."""
+    found = outcome({"schema": "epd-opt/instance/v1"})
+    assert isinstance(found, InvalidInput)
+    assert pickle.loads(pickle.dumps(found)).problems == found.problems
