@@ -1,1 +1,24 @@
-"""Plans the fleets that serve multimodal language models."""
+"""Plans the fleets that serve multimodal language models: which devices, how many, cut how, serving whom."""
+
+from __future__ import annotations
+
+from epd_opt._version import __version__
+from epd_opt.errors import EpdError, InvalidInput, UsageError
+from epd_opt.instance import Instance
+from epd_opt.pipeline import solve
+from epd_opt.plan import Plan
+from epd_opt.reading import read
+from epd_opt.verify import VerificationError, verify
+
+__all__ = [
+    "EpdError",
+    "Instance",
+    "InvalidInput",
+    "Plan",
+    "UsageError",
+    "VerificationError",
+    "__version__",
+    "read",
+    "solve",
+    "verify",
+]

@@ -1,0 +1,147 @@
+"""The seam between the packages: a pool that could exist, as linear rows. The optimiser knows hardware only through this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from epd_models.parallelism import Parallelism
+from epd_models.provenance import Confidence
+from epd_models.row import Row
+from epd_models.transfer import Sender
+
+State = Literal["raw", "encoded", "prefilled", "done"]
+Stage = Literal["encode", "prefill", "decode"]
+
+STATES: tuple[State, ...] = ("raw", "encoded", "prefilled", "done")
+STAGES: tuple[Stage, ...] = ("encode", "prefill", "decode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Node:
+    """A node of the stage graph of one class.
+
+    Attributes
+    ----------
+    state : State
+        How far the request has come.
+    sender : Sender or None
+        Who handed it over; None where the class enters and where it leaves.
+    level : int
+        Index into the class's levels of elapsed TTFT: at most that much has passed. A request may always be treated as
+        later than it is.
+    """
+
+    state: State
+    sender: Sender | None = None
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Arc:
+    """A class passing through a candidate."""
+
+    request_class: str
+    start: Node
+    end: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """How the replicas of a pool are run and loaded; times in seconds, zero or empty where it does not apply.
+
+    Attributes
+    ----------
+    max_sequences, max_batched_tokens, memory_fraction, max_context_tokens, encoder_processes, fan_out, batch
+        Engine settings to deploy.
+    portion : int
+        Which of the ways to share an end-to-end target is kept.
+    design_itl_s : float
+        Mean token interval the pool is sized for.
+    wait_s : Mapping[str, float]
+        Longest planned wait of each class over all queues of the pool, at its risk.
+    staffing : Mapping[str, str]
+        Rule that sizes each queue.
+    itl_promised_s : Mapping[str, float]
+        Interval that each class is promised at its percentile.
+    """
+
+    max_sequences: int = 0
+    max_batched_tokens: int = 0
+    memory_fraction: float = 0.0
+    max_context_tokens: int = 0
+    encoder_processes: int = 0
+    fan_out: int = 1
+    batch: int = 0
+    portion: int = 0
+    design_itl_s: float = 0.0
+    wait_s: Mapping[str, float] = field(default_factory=dict)
+    staffing: Mapping[str, str] = field(default_factory=dict)
+    itl_promised_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A pool at one operating point.
+
+    With x the requests/s of each class through the pool, n its replicas and y whether it is open, it can exist where
+    every row holds: ``sum(load * x) + setup * y <= n``.
+
+    Attributes
+    ----------
+    key : str
+        Unique and independent of the order of the instance.
+    pool : str
+        Physical pool: placement, device entry and parallelism; its operating points share spare replicas.
+    units : Fraction
+        Sold units per replica.
+    busy_s : Mapping[str, float]
+        Replica-seconds of work per request of each class, for the energy that depends on load.
+    provenance : str
+        "analytic" or "measured".
+    """
+
+    key: str
+    pool: str
+    placement: str
+    stages: tuple[Stage, ...]
+    device: str
+    sku: str
+    parallelism: Parallelism
+    units: Fraction
+    arcs: tuple[Arc, ...]
+    rows: tuple[Row, ...]
+    busy_s: Mapping[str, float]
+    operating_point: OperatingPoint
+    provenance: str
+    confidence: Confidence
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes it can serve, sorted."""
+        return tuple(sorted({arc.request_class for arc in self.arcs}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why a pool, or a class in a pool, is not on offer.
+
+    Attributes
+    ----------
+    limit : str
+        memory, ttft_ms, itl_ms, e2e_ms, context_length, parallelism, precision or no_price.
+    request_class : str or None
+        Class concerned; None where the whole pool is.
+    wanted, best_reachable : float or None
+        In the unit that the limit's name states (bytes for memory).
+    """
+
+    limit: str
+    device: str
+    text: str
+    pool: str = ""
+    request_class: str | None = None
+    wanted: float | None = None
+    best_reachable: float | None = None

@@ -1,0 +1,252 @@
+"""Pieces that several placements are made of: memory budgets, the loop, prefill and encode as services of a queue."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epd_models.candidate import Rejection
+from epd_models.entry import Entry
+from epd_models.memory import (
+    KvShape,
+    activation_bytes,
+    encoder_activation_bytes,
+    encoder_weights_bytes,
+    kv_shape,
+    language_weights_bytes,
+)
+from epd_models.parallelism import IllegalParallelism, Parallelism
+from epd_models.placement.context import Context, NotBuildable
+from epd_models.pool import Settings
+from epd_models.precision import UnsupportedPrecision, check_supported, compute_format
+from epd_models.queueing import ServiceMoments
+from epd_models.request import RequestLoad
+from epd_models.risk import Promise, RiskShares, promises, risk_shares
+from epd_models.row import Row
+from epd_models.stages.decode import StepTime, decode_step
+from epd_models.stages.encode import EncodeTime, encode_time
+from epd_models.stages.prefill import PrefillTime, prefill_time
+from epd_models.transfer import LINK_LOAD_LIMIT, Network
+from epd_models.worker import Worker
+
+Floats = NDArray[np.float64]
+_EMBEDDING_BYTES = 2.0
+_GIB = 2.0**30
+
+
+def language_worker(context: Context, entry: Entry, cut: Parallelism) -> Worker:
+    """A checked worker; :class:`NotBuildable` says why there is none."""
+    try:
+        return Worker.checked(
+            model=context.model, device=entry.device, cut=cut, precision=entry.precision, engine=context.engine
+        )
+    except (IllegalParallelism, UnsupportedPrecision) as error:
+        limit = "parallelism" if isinstance(error, IllegalParallelism) else "precision"
+        raise NotBuildable(Rejection(limit=limit, device=entry.name, pool=cut.label, text=str(error))) from None
+
+
+def promise(load: RequestLoad, settings: Settings) -> Promise:
+    """The promise of a class under the settings' way of sharing end-to-end targets."""
+    ways = promises(load)
+    return ways[min(settings.portion, len(ways) - 1)]
+
+
+def shares(load: RequestLoad, kept: Promise, *, alone: bool) -> RiskShares:
+    """Risk shares of a class; ``alone`` where one queue is all it meets before its first token."""
+    steps = 1 if alone or not load.has_vision else 2
+    return risk_shares(load, kept.ttft_eps, queues=steps, pools=steps)
+
+
+def kv_budget(context: Context, worker: Worker, *, encodes: bool, beside_encoders: bool, images: bool) -> float:
+    """KV bytes of one logical device after weights, activations, runtime, vision tower and encoder cache.
+
+    Raises
+    ------
+    NotBuildable
+        Nothing is left.
+    """
+    engine, device = context.engine, worker.device
+    fraction = engine.shared_memory_fraction if beside_encoders else engine.memory_fraction
+    parts = {
+        "weights": language_weights_bytes(context.model, worker.precision, worker.cut),
+        "activations": activation_bytes(context.model, engine, worker.cut),
+        "runtime": engine.runtime_bytes,
+    }
+    if encodes:
+        parts["vision tower"] = encoder_weights_bytes(context.model, worker.precision)
+        parts["vision activations"] = encoder_activation_bytes(context.model, _positions(context))
+    if images:
+        parts["encoder cache"] = engine.encoder_cache_bytes
+    left = device.memory_bytes * fraction - sum(parts.values())
+    if left <= 0:
+        need = ", ".join(f"{name} {size / _GIB:.1f}" for name, size in parts.items())
+        raise NotBuildable(
+            Rejection(
+                limit="memory",
+                device=worker.device.sku,
+                pool=worker.cut.label,
+                wanted=sum(parts.values()),
+                best_reachable=device.memory_bytes * fraction,
+                text=f"{worker.device.sku} {worker.cut.label}: needs {sum(parts.values()) / _GIB:.1f} GiB per device "
+                f"before any KV cache ({need}) of {device.memory_bytes * fraction / _GIB:.1f} GiB "
+                f"({fraction:.0%} of the memory)",
+            )
+        )
+    return left
+
+
+def encoder_processes(context: Context, entry: Entry) -> int:
+    """Encoder processes of a logical device: the engine's, as far as the host has a core for each."""
+    return max(1, min(context.engine.encoder_processes, math.floor(host_cores(entry))))
+
+
+def host_cores(entry: Entry) -> float:
+    """CPU cores that one logical device may use for image processing."""
+    return max(1.0, entry.device.host_cores / entry.device.logical_per_unit)
+
+
+def process_seconds(time: EncodeTime, processes: int) -> float:
+    """Seconds that one of several encoder processes on a device takes per image: the others use the device for part of
+    the time."""
+    return time.host_s + time.device_s * (1.0 + (processes - 1) * time.device_s / time.serial_s)
+
+
+def bandwidth(network: Network, entry: Entry, units: Fraction) -> float:
+    """Network bytes/s of a replica that takes so many sold units."""
+    per_unit = network.bandwidth_per_unit
+    return float(units) * (entry.device.nic_bandwidth if per_unit is None else per_unit)
+
+
+def check_encoder_memory(
+    context: Context, entry: Entry, *, processes: int, fraction: float, runtime: bool = False
+) -> None:
+    """Raise :class:`NotBuildable` unless so many encoder processes fit into this share of a logical device."""
+    check_encoder_formats(entry)
+    need = processes * (
+        encoder_weights_bytes(context.model, entry.precision) + encoder_activation_bytes(context.model, _positions(context))
+    )
+    need += context.engine.runtime_bytes if runtime else 0.0
+    have = entry.device.memory_bytes * fraction
+    if need > have:
+        raise NotBuildable(
+            Rejection(
+                limit="memory",
+                device=entry.name,
+                wanted=need,
+                best_reachable=have,
+                text=f"{entry.name}: {processes} encoder processes need {need / _GIB:.1f} GiB, {have / _GIB:.1f} GiB "
+                "are free for them",
+            )
+        )
+
+
+def check_encoder_formats(entry: Entry) -> None:
+    """Raise :class:`NotBuildable` unless the device stores and multiplies the encoder's format."""
+    try:
+        check_supported(entry.device.sku, "the encoder", entry.precision.encoder, entry.device.weight_formats)
+        compute_format(entry.precision.encoder, entry.device.peaks)
+    except UnsupportedPrecision as error:
+        raise NotBuildable(Rejection(limit="precision", device=entry.name, text=str(error))) from None
+
+
+def _positions(context: Context) -> float:
+    return max((float(load.image.positions) for load in context.loads if load.image is not None), default=0.0)
+
+
+def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
+    """Seconds per image of every class that has images, on one logical device of an entry."""
+    result = {}
+    for load in context.loads:
+        if load.image is not None:
+            assert context.model.vision is not None
+            result[load.name] = encode_time(
+                context.model.vision,
+                entry.device,
+                context.engine,
+                load=load.image,
+                megapixels=load.megapixels,
+                encoder_format=entry.precision.encoder,
+            )
+    return result
+
+
+def service(load: RequestLoad, seconds: Floats, *, share: float = 1.0) -> ServiceMoments:
+    """A class's service; ``seconds`` of shape (sizes,); with probability ``1 - share`` there is nothing to do."""
+    merged: dict[float, float] = {}
+    for value, weight in zip(seconds.tolist(), (load.weights * share).tolist(), strict=True):
+        merged[value] = merged.get(value, 0.0) + weight
+    if share < 1.0:
+        merged[0.0] = merged.get(0.0, 0.0) + 1.0 - share
+    ordered = sorted(item for item in merged.items() if item[1] > 0)
+    return ServiceMoments(
+        name=load.name,
+        values=tuple(value for value, _ in ordered),
+        weights=tuple(weight for _, weight in ordered),
+        scv=load.request.interarrival_scv,
+    )
+
+
+def embedding_bytes(load: RequestLoad) -> Floats:
+    """Bytes of the image embeddings that a request hands over, shape (sizes,)."""
+    return load.image_counts * (load.tokens_per_image * load.model.hidden * _EMBEDDING_BYTES)
+
+
+def prompt_kv_bytes(load: RequestLoad, kv: KvShape, tokens: Floats) -> Floats:
+    """KV bytes of prompts on one logical device, shape of ``tokens``."""
+    windows = sum((size * np.minimum(tokens, window) for window, size in kv.windows), np.zeros_like(tokens))
+    fixed = kv.fixed + (kv.per_image_sequence if load.has_vision else 0.0)
+    return kv.per_token * tokens + windows + fixed
+
+
+def kv_transfer_bytes(worker: Worker, load: RequestLoad, tokens: Floats) -> Floats:
+    """KV bytes of prompts over a whole replica: what crosses the network between prefill and decode."""
+    whole = kv_shape(worker.model, worker.precision, Parallelism())
+    return prompt_kv_bytes(load, whole, tokens)
+
+
+def link_row(flows: list[tuple[str, float]], bandwidth: float) -> Row | None:
+    """``link``: hand-overs take at most their planned share of a replica's network bandwidth."""
+    load = tuple((name, size / (bandwidth * LINK_LOAD_LIMIT)) for name, size in flows if size > 0)
+    return Row(kind="link", load=load) if load else None
+
+
+def chunks(context: Context, tokens: Floats) -> Floats:
+    """Iterations that prompts of ``tokens`` tokens take, shape of ``tokens``."""
+    return np.ceil(tokens / context.engine.max_batched_tokens)
+
+
+def in_line_encode(context: Context, load: RequestLoad, times: dict[str, EncodeTime]) -> Floats:
+    """Seconds for which encoding holds up a loop that does it itself: host work and transformer, image by image, shape
+    (sizes,)."""
+    if load.name not in times:
+        return np.zeros_like(load.image_counts)
+    return load.image_counts * times[load.name].serial_s
+
+
+def step_time(context: Context, worker: Worker, settings: Settings, itl_s: float) -> StepTime:
+    """Iteration time linearised at the batch that fills four fifths of ``itl_s``, or at the compiled batch."""
+    if settings.batch:
+        return decode_step(worker, sequences=settings.batch)
+    context_tokens = max((load.mean_prompt for load in context.loads), default=0.0)
+    low, high = 1.0, float(context.engine.max_sequences * worker.cut.attention_data)
+    for _ in range(20):
+        middle = math.sqrt(low * high)
+        step = decode_step(worker, sequences=middle)
+        if step.seconds(middle, context_tokens) > 0.8 * itl_s * step.tokens:
+            high = middle
+        else:
+            low = middle
+    return decode_step(worker, sequences=low)
+
+
+def prefill_busy(load: RequestLoad, prefill: PrefillTime, tokens: Floats | None = None) -> Floats:
+    """Replica seconds of prefill of each size (or of given new tokens), iteration overheads left out, shape (sizes,)."""
+    return prefill.busy_s(load.new_tokens if tokens is None else tokens, load.request.cached_tokens)
+
+
+def upper_new_tokens(load: RequestLoad) -> Floats:
+    """Upper edges of new prompt tokens, shape (sizes,)."""
+    return np.maximum(load.prompt_uppers - load.request.cached_tokens, 1.0)

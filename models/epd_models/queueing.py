@@ -1,0 +1,555 @@
+"""Waiting in a pool of replicas with least-loaded routing, as rows that are affine in the flows.
+
+A pool of n servers that take the next waiting request when they fall idle is a GI/G/n queue. At an *operating point*
+everything that is not linear is fixed, and the pool keeps its promise P(W > t_c) <= eps_c, t_c = tau ln(1 / eps_c), for
+every class c as long as a few rows hold:
+
+- ``work``: slope * sum x_c E[S_c] + setup * y <= n,
+- ``burst``: sum x_c r_c(theta) / (theta**2 spread) <= n, where r_c(theta) = g_c(theta) - theta E[S_c] and
+  g_c(theta) = (E[exp(theta S_c)]**scv_c - 1) / scv_c is the growth rate of the work that class c brings (exact for
+  renewal arrivals with Gamma gaps; theta**2 E[S_c**2] / 2 to second order),
+- ``peak``: as ``work`` for classes whose arrivals are burstier than the point was made for,
+- ``minimum``: minimum_replicas * y <= n.
+
+``burst`` makes the waiting time fall at least as fast as exp(-(n - A) t / spread) while that rate per server is below
+theta; ``work`` is the tangent, at the flow the point was made for, of the capacity at which
+P(all servers busy) * exp(-(n - A) t / spread) reaches eps. The first factor is Erlang's C at (n / z, A / z), z the
+peakedness of the arrivals (Hayward). A tangent of a concave curve is safe at every flow, so an operating point never
+depends on the flows. docs/queueing.md compares this with simulation.
+
+References
+----------
+Janssen, van Leeuwaarden, Zwart, "Gaussian expansions and bounds for the Poisson distribution applied to the Erlang B
+formula", Adv. Appl. Prob. 40 (2008): the closed form of Erlang's C. Whitt, "Heavy-traffic approximations for service
+systems with blocking", AT&T BLTJ 63 (1984): peakedness. Neuts and Takahashi, Z. Wahrsch. 57 (1981): the decay rate of
+GI/PH/n. Kingman, "Inequalities in the theory of queues", JRSS B 32 (1970): the exponential bound for one server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epd_models.row import Row
+
+Array = NDArray[np.float64]
+
+#: Factor on Erlang's C that covers service less variable than exponential (measured, docs/queueing.md).
+_PREFACTOR = 1.5
+#: Tried values of theta * n * tau; 0 promises on the probability of waiting at all.
+_TILTS = np.array([0.0, 0.07, 0.16, 0.32, 0.55, 0.8, 1.0, 1.2])
+#: A larger tilt gives up some of the best size to hold from less than half of it on.
+_WIDE_TILT = np.array([2.4])
+#: Fractions of the wait at which the residual service of a full pool is looked at.
+_FRACTIONS = np.array([0.15, 0.35, 0.55, 0.8, 1.0])
+_LARGEST_EXPONENT = 500.0
+_MOST_SIZES = 60
+#: Servers per Erlang from which a burst load only says that the point is not for this class: its share of the work
+#: stays below 1e-5, which no promise notices.
+_FORBIDDING = 1e5
+#: Summed relative excess over the pools looked at that one more point must save.
+_LEAST_GAIN = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceMoments:
+    """Service of one class on one server of a pool.
+
+    Attributes
+    ----------
+    name : str
+        Class.
+    values, weights : tuple of float
+        Ascending service times in seconds and their probabilities. The service is the request's whole work: images
+        that come together are inside it.
+    scv : float
+        Squared coefficient of variation of the gaps between arrivals; 1 is Poisson.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+    scv: float = 1.0
+
+    @property
+    def mean(self) -> float:
+        """E[S], s."""
+        return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True))
+
+    @property
+    def second(self) -> float:
+        """E[S**2], s**2."""
+        return math.fsum(v * v * w for v, w in zip(self.values, self.weights, strict=True))
+
+    @property
+    def peakedness(self) -> float:
+        """Variance over mean of the number in service if no request ever waited; 1 for Poisson arrivals.
+
+        1 + (scv - 1) E[min(S, S')] / E[S] with S' an independent copy of S (limit of many servers).
+        """
+        values, weights = np.array(self.values), np.array(self.weights)
+        surviving = 1.0 - np.concatenate(([0.0], np.cumsum(weights)[:-1]))
+        overlap = float(surviving**2 @ np.diff(values, prepend=0.0)) / self.mean
+        return 1.0 + (self.scv - 1.0) * overlap
+
+    def _log_moment(self, theta: Array) -> Array:
+        """ln E[exp(theta S)], infinite where it would overflow."""
+        values, weights = np.array(self.values), np.array(self.weights)
+        exponent = theta * values[-1] * max(self.scv, 1.0)
+        safe = np.where(exponent < _LARGEST_EXPONENT, theta, 0.0)
+        result: Array = np.log(np.exp(safe[..., None] * values) @ weights)
+        return np.where(exponent < _LARGEST_EXPONENT, result, np.inf)
+
+    def excess(self, theta: Array) -> Array:
+        """r(theta) / theta**2: half the work variance per request of its arrival stream, s**2, tilted by theta (1/s)."""
+        log_moment = self._log_moment(theta)
+        growth = log_moment if self.scv == 0 else np.expm1(self.scv * log_moment) / self.scv
+        limit = (self.second + (self.scv - 1.0) * self.mean**2) / 2.0
+        small = theta * self.values[-1] * max(self.scv, 1.0) < 1e-4
+        tilt = np.where(small, 1.0, theta)
+        return np.maximum(np.where(small, limit, (growth - theta * self.mean) / tilt**2), 0.0)
+
+    def own_burst(self, theta: Array) -> Array:
+        """Log of the factor by which this class, arriving in bursts, sees more waiting work than an outside observer."""
+        if self.scv <= 1.0:
+            return np.zeros_like(theta)
+        log_moment = self._log_moment(theta)
+        finite = np.isfinite(log_moment) & (log_moment > 1e-9)
+        safe = np.where(finite, log_moment, 1.0)
+        ratio = np.log(np.expm1(self.scv * safe) / (self.scv * np.expm1(safe)))
+        return np.where(np.isinf(log_moment), np.inf, np.where(finite, ratio, 0.0))
+
+
+def erlang_c(servers: Array, load: Array) -> Array:
+    """Probability that an arrival finds all servers busy in M/M/n, for any real number of servers.
+
+    Janssen, van Leeuwaarden and Zwart (2008): never below the exact value at integer sizes, above it by at most
+    8 % at one server and less than 1 % from ten servers up. One where the load reaches the servers.
+    """
+    ratio = np.clip(load / servers, 1e-300, 1.0)
+    half_square = np.maximum(servers * (ratio - 1.0 - np.log(ratio)), 0.0)
+    gaussian = 0.5 * (_erfc(-np.sqrt(half_square))).astype(float)
+    idle = np.sqrt(2.0 * math.pi * servers) * gaussian * np.exp(np.minimum(half_square, _LARGEST_EXPONENT)) + 2.0 / 3.0
+    result: Array = 1.0 / (ratio + (1.0 - ratio) * idle)
+    return result
+
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mix:
+    """What the tail of the waiting time needs to know of a mix of classes beyond its work and its variance.
+
+    ``batch``: requests of its own burst that an arrival of the burstiest class finds; ``own``: share of the factor of
+    ``ServiceMoments.own_burst`` that applies; ``residual``: log of P(residual service > x) at ``ages``.
+    """
+
+    peakedness: float
+    batch: float
+    batch_tail: float
+    least_spread: float
+    own: tuple[float, ...]
+    ages: Array
+    residual: Array
+
+
+def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float) -> _Mix:
+    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
+    peaks = [service.peakedness for service in services]
+    peak = max(1.0, sum(r * s.mean * p for s, r, p in zip(services, rates, peaks, strict=True)) / work)
+    # A stream alone sees its bursts inside the peakedness of the pool; one among smooth streams sees them on top.
+    inside = [min(1.0, (peak - 1.0) / (p - 1.0)) if p > 1.0 else 1.0 for p in peaks]
+    batch = max(max(0.0, s.scv - 1.0) / 2.0 * (1.0 - share / 2.0) for s, share in zip(services, inside, strict=True))
+    ages = wait * _FRACTIONS
+    left = np.zeros_like(ages)
+    for service, rate in zip(services, rates, strict=True):
+        over = np.maximum(np.array(service.values)[:, None] - ages, 0.0)
+        left += rate * (np.array(service.weights) @ over)
+    residual = np.log(np.maximum(left / work, 1e-300))
+    return _Mix(
+        peakedness=peak,
+        batch=batch,
+        batch_tail=0.5 * max(max(0.0, s.scv - 1.0) / 2.0 for s in services),
+        least_spread=max(0.0, work / sum(rates) - wait / 2.0),
+        own=tuple(1.0 - s for s in inside),
+        ages=ages,
+        residual=residual,
+    )
+
+
+def _log_tail(mix: _Mix, wait: float, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
+    """Log of the bound on P(W > wait), to be compared with ``-depth``.
+
+    A wait outlasts ``wait`` when all servers are busy and stay so through residual services, then through a queue.
+    ``rate`` is the decay rate per server and second, ``own`` the log of the burst factor.
+    """
+    free = servers - mix.batch - mix.batch_tail * depth / servers
+    busy = erlang_c(np.maximum(free, 1e-9) / mix.peakedness, load / mix.peakedness)
+    log_busy = np.minimum(0.0, np.log(np.where(free > 0, _PREFACTOR * busy, 1.0)))
+    held = np.maximum(0.0, (mix.residual + rate[..., None] * mix.ages).max(axis=-1))
+    return log_busy + np.minimum(0.0, own + servers * (held - rate * wait))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPoint:
+    """An operating point of a pool that promises P(W > tau ln(1 / eps_c)) <= eps_c to each class, eps_c >= tail.
+
+    Attributes
+    ----------
+    kind : {"tail", "no_wait"}
+        Whether it relies on the decay of the waiting time, or only on the probability of waiting.
+    tau : float
+        Seconds of waiting promised per factor e of probability.
+    tail : float
+        Smallest probability promised.
+    slope : float
+        Servers per Erlang of offered load.
+    setup : float
+        Servers that an open pool needs on top.
+    theta, spread : float
+        Tilt (1/s) and bound of the work variance (s); 0 for "no_wait".
+    peakedness : float
+        Peakedness of arrivals that ``slope`` covers.
+    minimum_servers : int
+        Smallest number of servers for which the promise was derived.
+    servers_per_replica : int
+        Servers in one replica.
+    """
+
+    kind: str
+    tau: float
+    tail: float
+    slope: float
+    setup: float
+    theta: float
+    spread: float
+    peakedness: float
+    minimum_servers: int
+    servers_per_replica: int = 1
+
+    @property
+    def minimum_replicas(self) -> int:
+        """Smallest open pool, in replicas."""
+        return max(1, math.ceil(self.minimum_servers / self.servers_per_replica))
+
+    def wait(self, probability: float) -> float:
+        """Seconds that a class waits at most with this probability.
+
+        Raises
+        ------
+        ValueError
+            The point does not promise that much.
+        """
+        if 1.0 - probability < self.tail * (1.0 - 1e-9):
+            raise ValueError(f"promises up to probability {1.0 - self.tail:g}, asked for {probability:g}")
+        return self.tau * math.log(1.0 / (1.0 - probability))
+
+    def rows(self, services: Sequence[ServiceMoments]) -> tuple[Row, ...]:
+        """Rows on the replicas of the pool; the classes' services must be those the point was made for."""
+        share = 1.0 / self.servers_per_replica
+        work = {s.name: self.slope * s.mean * share for s in services}
+        rows = [Row(kind="work", load=tuple(work.items()), setup=self.setup * share)]
+        if self.theta > 0:
+            tilt = np.array(self.theta)
+            load = tuple(
+                (s.name, min(float(s.excess(tilt)) / self.spread, _FORBIDDING * s.mean) * share) for s in services
+            )
+            rows.append(Row(kind="burst", load=load))
+        peaks = {s.name: s.peakedness / self.peakedness for s in services}
+        if max(peaks.values()) > 1.0 + 1e-9:
+            load = tuple((name, value * max(peaks[name], 0.0)) for name, value in work.items())
+            rows.append(Row(kind="peak", load=load, setup=self.setup * share))
+        if self.minimum_replicas > 1:
+            rows.append(Row(kind="minimum", load=(), setup=float(self.minimum_replicas)))
+        return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ray:
+    """Points made for pools of given sizes that serve a mix, and the share of its rates that each size serves."""
+
+    sizes: Array
+    scale: Array
+    theta: Array
+    spread: Array
+
+    def first(self, count: int) -> _Ray:
+        return _Ray(*(getattr(self, name)[:count] for name in _RAY))
+
+    def joined(self, other: _Ray) -> _Ray:
+        return _Ray(*(np.concatenate((getattr(self, name), getattr(other, name))) for name in _RAY))
+
+
+_RAY = ("sizes", "scale", "theta", "spread")
+
+
+def _design(
+    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, sizes: Array, tilts: Array
+) -> _Ray:
+    """The tilt that serves most of the mix, for each size: a search over tilts, each solved by bisection."""
+    depth = math.log(1.0 / tail)
+    wait = tau * depth
+    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
+    servers = np.broadcast_to(sizes[:, None], (len(sizes), len(tilts)))
+    theta = tilts / (servers * tau)
+    excess = np.asarray(sum(r * s.excess(theta) for s, r in zip(services, rates, strict=True) if r > 0))
+    own = _own_burst(services, mix, theta)
+    usable = np.isfinite(excess) & np.isfinite(own)
+    excess, own = np.where(usable, excess, 1.0), np.where(usable, own, 0.0)
+    low, high = np.zeros_like(servers), servers / work
+    for _ in range(16):
+        scale = (low + high) / 2.0
+        spread = np.maximum(scale * excess / servers, max(mix.least_spread, 1e-300))
+        rate = np.where(usable, np.minimum((servers - scale * work) / (spread * servers), theta), 0.0)
+        burst = own * rate / np.where(theta > 0, theta, 1.0)
+        kept = _log_tail(mix, wait, depth, servers, scale * work, rate, burst) <= -depth
+        low, high = np.where(kept, scale, low), np.where(kept, high, scale)
+    pick = np.arange(len(sizes)), np.argmax(low, axis=1)
+    spread = np.maximum(low * excess / servers, mix.least_spread)
+    return _Ray(sizes=sizes, scale=low[pick], theta=np.where(usable, theta, 0.0)[pick], spread=spread[pick])
+
+
+def _own_burst(services: Sequence[ServiceMoments], mix: _Mix, theta: Array) -> Array:
+    """The largest burst factor's log over the classes."""
+    result = np.zeros_like(theta)
+    for service, share in zip(services, mix.own, strict=True):
+        if share > 0:
+            result = np.maximum(result, share * service.own_burst(theta))
+    return result
+
+
+def _tangents(
+    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, ray: _Ray
+) -> list[WaitingPoint]:
+    """Operating points of a ray: tangents of the needed size against the load, with the sizes from which they hold."""
+    depth = math.log(1.0 / tail)
+    wait = tau * depth
+    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
+    served = ray.scale * work > 1e-6 * ray.sizes
+    if not served.any():
+        return []
+    sizes, load = ray.sizes[served], (ray.scale * work)[served]
+    theta, spread = ray.theta[served], np.maximum(ray.spread[served], 1e-300)
+    own = _own_burst(services, mix, theta)
+
+    def log_tail(servers: Array, offered: Array) -> Array:
+        rate = np.minimum((servers - offered) / (spread * servers), theta)
+        return _log_tail(mix, wait, depth, servers, offered, rate, own * rate / np.where(theta > 0, theta, 1.0))
+
+    step = 1e-3 * np.minimum(load, sizes - load)
+    by_load = log_tail(sizes, load + step) - log_tail(sizes, load - step)
+    by_size = log_tail(sizes + step, load) - log_tail(sizes - step, load)
+    tangent = np.clip(-by_load / np.where(by_size < 0, by_size, -1e-300), 1.0, sizes / load)
+    checked = np.unique(np.round(np.concatenate((np.arange(1.0, 9.0), np.geomspace(9.0, 8.0 * sizes.max() + 9.0, 20)))))
+    slope, smallest = tangent, np.full(len(sizes), np.inf)
+    for share in (0.0, 0.3, 1.0):
+        steeper = tangent + share * (sizes / load - tangent)
+        offered = np.maximum((checked[:, None] - sizes) / steeper + load, 0.0)
+        kept = log_tail(np.broadcast_to(checked[:, None], offered.shape), offered) <= -depth + 0.02
+        kept |= offered <= 0
+        from_here = np.append(checked, np.inf)[len(checked) - np.cumprod(kept[::-1], axis=0).sum(axis=0).astype(int)]
+        better = (smallest > np.ceil(sizes)) & (from_here < smallest)
+        slope, smallest = np.where(better, steeper, slope), np.where(better, from_here, smallest)
+    setup = np.maximum(sizes - slope * load, 0.0)
+    points = []
+    for i in range(len(sizes)):
+        if not math.isfinite(smallest[i]):
+            continue
+        points.append(
+            WaitingPoint(
+                kind="tail" if theta[i] > 0 else "no_wait",
+                tau=tau,
+                tail=tail,
+                slope=float(slope[i]),
+                setup=float(setup[i]),
+                theta=float(theta[i]),
+                spread=float(spread[i]) if theta[i] > 0 else 0.0,
+                peakedness=mix.peakedness,
+                minimum_servers=int(smallest[i]),
+            )
+        )
+    return points
+
+
+def waiting_points(
+    services: Sequence[ServiceMoments],
+    tau: float,
+    rate_hint: Mapping[str, float],
+    *,
+    tail: float,
+    servers_per_replica: int = 1,
+    limit: int = 8,
+) -> list[WaitingPoint]:
+    """A few operating points that cover pools of one server up to the hint's demand, best covered first.
+
+    Candidates are made for pools of growing size that serve the whole mix, or one class alone; of these the list keeps
+    those that bring the pools closest to their own best points.
+
+    Parameters
+    ----------
+    services : sequence of ServiceMoments
+        Classes that the pool may serve.
+    tau : float
+        Promise: class c waits at most tau ln(1 / eps_c) seconds with probability 1 - eps_c.
+    rate_hint : Mapping[str, float]
+        Full demand of each class, requests/s; the pool may take any part of it, or more.
+    tail : float
+        Smallest eps_c among the classes.
+    servers_per_replica : int
+        Servers in one replica, each serving one request at a time (encoder processes on a device).
+    limit : int
+        Most points returned.
+
+    Returns
+    -------
+    list of WaitingPoint
+        Empty where no class flows.
+    """
+    flowing = [s for s in services if rate_hint.get(s.name, 0.0) > 0 and s.mean > 0]
+    if not flowing:
+        return []
+    rates = [rate_hint[s.name] for s in flowing]
+    rays = [(rates, 2.3)]
+    if len(flowing) > 1:
+        rays += [([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing]
+    points: list[WaitingPoint] = []
+    targets: list[Array] = []
+    for ray_rates, ratio in rays:
+        mix = _mix(flowing, ray_rates, tau * math.log(1.0 / tail))
+        ray = _sized(flowing, ray_rates, mix, tau, tail, ratio)
+        wide = _design(flowing, ray_rates, mix, tau, tail, ray.sizes[ray.sizes > 6.0], _WIDE_TILT)
+        points += _tangents(flowing, ray_rates, mix, tau, tail, ray.joined(wide))
+        between = np.sqrt(ray.sizes[1:] * ray.sizes[:-1])
+        for part in np.concatenate((ray.scale, np.interp(between, ray.sizes, ray.scale))):
+            if part > 0:
+                targets.append(np.array(ray_rates) * part)
+    if not points:
+        return []
+    chosen = _best_few(points, flowing, np.array(targets), limit)
+    return [replace(point, servers_per_replica=servers_per_replica) for point in chosen]
+
+
+def _sized(
+    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, ratio: float
+) -> _Ray:
+    """Pools from one server to the whole demand of a mix, ``ratio`` apart."""
+    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
+    top = work + 4.0 * math.sqrt(work * mix.peakedness) + mix.batch + 2.0
+    ray = _design(services, rates, mix, tau, tail, _sizes(top, ratio), _TILTS)
+    while ray.scale[-1] < 1.0 and len(ray.sizes) < _MOST_SIZES:
+        top *= 2.0
+        ray = _design(services, rates, mix, tau, tail, _sizes(top, ratio), _TILTS)
+    whole = int(np.searchsorted(ray.scale, 1.0))
+    if 0 < whole < len(ray.sizes):
+        full = np.interp([1.0], ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1])
+        return ray.first(whole).joined(_design(services, rates, mix, tau, tail, full, _TILTS))
+    return ray.first(max(whole, 1))
+
+
+def _sizes(top: float, ratio: float) -> Array:
+    steps = max(2, math.ceil(math.log(max(top, 2.0)) / math.log(ratio)) + 1)
+    return np.unique(np.concatenate(([1.0, 2.0, 3.0], np.round(np.geomspace(1.0, max(top, 2.0), steps)))))
+
+
+def _best_few(
+    points: Sequence[WaitingPoint], services: Sequence[ServiceMoments], targets: Array, limit: int
+) -> list[WaitingPoint]:
+    """Adds, one by one, the point that most lowers the summed relative excess over the pools of ``targets`` (flows).
+
+    Larger pools count a little more: a whole demand is served by few small pools.
+    """
+    means = np.array([s.mean for s in services])
+    peaks = np.array([s.peakedness for s in services])
+    slopes = np.array([point.slope for point in points])
+    setups = np.array([point.setup for point in points])
+    theta = np.array([point.theta for point in points])
+    spread = np.array([max(point.spread, 1e-300) for point in points])
+    excess = np.minimum(np.stack([s.excess(theta) for s in services]), _FORBIDDING * means[:, None] * spread)
+    excess *= theta > 0
+    peaked = np.maximum(1.0, targets @ (means * peaks) / (targets @ means) / np.array([[p.peakedness] for p in points]))
+    need = slopes[:, None] * peaked * (targets @ means) + setups[:, None]
+    need = np.maximum(need, (targets @ excess / spread).T)
+    need = np.ceil(np.maximum(need, np.array([[float(point.minimum_servers)] for point in points])) - 1e-6)
+    best = need.min(axis=0)
+    weight = np.sqrt(best / best.max())
+    excess_cost = weight * np.minimum(need / best - 1.0, 1.0)
+    chosen: list[int] = []
+    current = weight
+    while len(chosen) < limit:
+        gain = current.sum() - np.minimum(excess_cost, current).sum(axis=1)
+        pick = int(np.argmax(gain))
+        if gain[pick] < _LEAST_GAIN and chosen:
+            break
+        chosen.append(pick)
+        current = np.minimum(current, excess_cost[pick])
+    return [points[i] for i in chosen]
+
+
+def predicted_wait(
+    services: Sequence[ServiceMoments],
+    flows: Mapping[str, float],
+    replicas: int,
+    probability: float,
+    *,
+    servers_per_replica: int = 1,
+    point: WaitingPoint | None = None,
+) -> float:
+    """Seconds that a request waits at most with this probability, at the load that the pool really carries.
+
+    Parameters
+    ----------
+    point : WaitingPoint or None
+        The pool's operating point: where its rows hold, the estimate never exceeds what it promises.
+
+    Returns
+    -------
+    float
+        Infinite where the pool cannot carry the load. Errs upwards: simulated waits exceed it in at most
+        1.2 (1 - probability) of the requests (docs/queueing.md).
+    """
+    flowing = [s for s in services if flows.get(s.name, 0.0) > 0 and s.mean > 0]
+    if not flowing:
+        return 0.0
+    rates = [flows[s.name] for s in flowing]
+    promised = math.inf
+    if point is not None and all(row.need(flows) <= replicas * (1 + 1e-9) for row in point.rows(flowing)):
+        promised = point.wait(probability)
+    servers = float(replicas * servers_per_replica)
+    work = sum(rate * s.mean for s, rate in zip(flowing, rates, strict=True))
+    if work >= servers:
+        return promised
+    theta = _decay(flowing, rates, servers, work)
+    depth = math.log(1.0 - probability)
+    low, high = 0.0, max(s.values[-1] for s in flowing)
+
+    def log_tail(wait: float) -> float:
+        mix = _mix(flowing, rates, wait)
+        own = max(share * float(s.own_burst(np.array(theta))) for s, share in zip(flowing, mix.own, strict=True))
+        arrays = (np.array([value]) for value in (servers, work, theta, own))
+        return float(_log_tail(mix, wait, *arrays)[0])
+
+    if log_tail(0.0) <= depth:
+        return 0.0
+    while log_tail(high) > depth and high < promised:
+        high *= 2.0
+    for _ in range(24):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if log_tail(middle) > depth else (low, middle)
+    return min(high, promised)
+
+
+def _decay(services: Sequence[ServiceMoments], rates: Sequence[float], servers: float, work: float) -> float:
+    """Largest theta with sum x g(theta) <= n theta: the decay rate of the waiting time per server and second."""
+    half = sum(rate * float(s.excess(np.array(0.0))) for s, rate in zip(services, rates, strict=True))
+    low, high = 0.0, (servers - work) / half if half > 0 else _LARGEST_EXPONENT / max(s.values[-1] for s in services)
+    high = min(high, _LARGEST_EXPONENT / max(s.values[-1] * max(s.scv, 1.0) for s in services))
+    for _ in range(40):
+        theta = (low + high) / 2.0
+        excess = sum(rate * float(s.excess(np.array(theta))) for s, rate in zip(services, rates, strict=True))
+        low, high = (theta, high) if work + excess * theta <= servers else (low, theta)
+    return low

@@ -1,0 +1,1 @@
+"""Seconds of each stage on one worker: one file per stage."""

@@ -1,0 +1,65 @@
+"""A model on a device: everything a replica's times and bytes depend on, checked for legality once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from epd_models.architecture import Architecture
+from epd_models.device import Coefficients, Device
+from epd_models.engine import Engine
+from epd_models.parallelism import Parallelism, check_legal, link_bandwidth
+from epd_models.precision import Precision, check_supported, compute_format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One replica of a model on a device, cut by ``cut`` and run by ``engine``. Build it with :meth:`checked`."""
+
+    model: Architecture
+    device: Device
+    cut: Parallelism
+    precision: Precision
+    engine: Engine
+
+    @classmethod
+    def checked(
+        cls, *, model: Architecture, device: Device, cut: Parallelism, precision: Precision, engine: Engine
+    ) -> Worker:
+        """A worker that can exist.
+
+        Raises
+        ------
+        IllegalParallelism, UnsupportedPrecision
+            With the reason.
+        """
+        check_supported(device.sku, "weights", precision.weights, device.weight_formats)
+        check_supported(device.sku, "the KV cache", precision.kv_cache, device.kv_formats)
+        compute_format(precision.weights, device.peaks)
+        check_legal(cut, model, device)
+        return cls(model=model, device=device, cut=cut, precision=precision, engine=engine)
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """Coefficients of this device under this engine."""
+        return self.device.coefficients_for(self.engine.name)
+
+    @property
+    def units(self) -> Fraction:
+        """Sold units per replica."""
+        return self.device.units(self.cut.logical_devices)
+
+    @property
+    def peak(self) -> float:
+        """Peak FLOP/s of one logical device at the format the weights are multiplied in."""
+        return self.device.peaks[compute_format(self.precision.weights, self.device.peaks)]
+
+    @property
+    def bandwidth(self) -> float:
+        """Achieved memory bandwidth of one logical device, bytes/s."""
+        return self.device.bandwidth * self.coefficients.bandwidth_share
+
+    @property
+    def link(self) -> float:
+        """Achieved bytes/s between the ranks of the replica."""
+        return link_bandwidth(self.cut, self.device) * self.coefficients.link_share

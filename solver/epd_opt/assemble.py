@@ -1,0 +1,246 @@
+"""From a solution to the plan document."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+
+from epd_models.provenance import Confidence
+from epd_opt import document as doc
+from epd_opt._version import __version__
+from epd_opt.accounting import Holding, holdings, pool_units, spares, total_usd_per_hour
+from epd_opt.backends import Outcome
+from epd_opt.bound import proved_bound
+from epd_opt.document import PlanDocument
+from epd_opt.formulation import Formulation
+from epd_opt.instance import instance_sha256
+from epd_opt.offering import Offering
+from epd_opt.predict import ClassTimes, class_times
+from epd_opt.resolve import Resolved
+from epd_opt.solution import PoolSolution, Solution
+
+HOURS_PER_MONTH = 730.0
+
+
+def feasible_document(
+    resolved: Resolved, offered: Offering, formulation: Formulation, outcome: Outcome, solution: Solution, start: float
+) -> PlanDocument:
+    """The document of a plan; ``start`` is the time (``time.perf_counter``) at which solving began."""
+    problem = formulation.sets.problem
+    fleet = holdings(problem, solution)
+    cost = total_usd_per_hour(fleet)
+    bound, gap = proved_bound(formulation, outcome, cost)
+    names = _unique_names(solution.pools)
+    units = pool_units(problem, solution.pools)
+    pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
+    times = class_times(resolved, offered, solution)
+    requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
+    pools = [
+        _pool(pool, name, spare, float(unit), usd)
+        for pool, name, spare, unit, usd in zip(
+            solution.pools, names, spares(problem, solution.pools), units, pool_cost, strict=True
+        )
+    ]
+    return _document(
+        resolved,
+        outcome,
+        start,
+        status="optimal" if outcome.termination == "optimal" else "feasible",
+        cost=doc.Cost(
+            usd_per_hour=cost,
+            usd_per_request=cost / requests if requests > 0 else None,
+            usd_per_month=cost * HOURS_PER_MONTH,
+            capex_usd=math.fsum(problem.offer(name).capex_usd * held.bought for name, held in fleet.items()),
+            power_kw=math.fsum(problem.offer(name).power_w * held.installed for name, held in fleet.items()) / 1e3,
+            bound_usd_per_hour=bound,
+            gap=gap,
+        ),
+        pools=pools,
+        classes=_classes(resolved, solution, names, pool_cost, times),
+        devices={
+            name: doc.DeviceUse(
+                used=held.used,
+                owned=held.owned,
+                bought=held.bought,
+                stock=problem.offer(name).stock,
+                usd_per_hour=held.usd_per_hour,
+            )
+            for name, held in fleet.items()
+        },
+    )
+
+
+def infeasible_document(
+    resolved: Resolved, why: doc.Infeasibility, outcome: Outcome | None, start: float
+) -> PlanDocument:
+    """The document of an instance that cannot be served."""
+    return _document(resolved, outcome, start, status="infeasible", infeasibility=why)
+
+
+def stopped_document(resolved: Resolved, outcome: Outcome, start: float) -> PlanDocument:
+    """The document of a solve that ended without any plan: no numbers."""
+    return _document(resolved, outcome, start, status="stopped")
+
+
+def _document(
+    resolved: Resolved,
+    outcome: Outcome | None,
+    start: float,
+    *,
+    status: doc.Status,
+    cost: doc.Cost | None = None,
+    pools: Iterable[doc.Pool] = (),
+    classes: Mapping[str, doc.ClassResult] | None = None,
+    devices: Mapping[str, doc.DeviceUse] | None = None,
+    infeasibility: doc.Infeasibility | None = None,
+) -> PlanDocument:
+    instance = resolved.instance
+    pools = list(pools)
+    used = {pool.device for pool in pools}
+    kept = [a for a in resolved.assumptions if a.text.split(":")[0] not in _entry_names(resolved) - used or not pools]
+    return PlanDocument(
+        instance=instance.name,
+        status=status,
+        cost=cost,
+        pools=pools,
+        classes=dict(classes or {}),
+        devices=dict(devices or {}),
+        infeasibility=infeasibility,
+        assumptions=[
+            doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence)
+            for a in kept
+        ],
+        warnings=list(resolved.warnings),
+        instance_document=instance.document(),
+        cards=dict(resolved.cards),
+        provenance=doc.Provenance(
+            epd_opt=__version__,
+            instance_sha256=instance_sha256(instance),
+            solver=outcome.solver if outcome is not None else "none needed",
+            threads=instance.solver.threads,
+            seconds=round(time.perf_counter() - start, 3),
+            prices_dated="as stated in the instance",
+        ),
+    )
+
+
+def _entry_names(resolved: Resolved) -> set[str]:
+    return {entry.name for entry in resolved.instance.devices}
+
+
+def _unique_names(pools: Iterable[PoolSolution]) -> list[str]:
+    seen: dict[str, int] = {}
+    names = []
+    for pool in pools:
+        base = pool.candidate.pool
+        seen[base] = seen.get(base, 0) + 1
+        names.append(base if seen[base] == 1 else f"{base}-{seen[base]}")
+    return names
+
+
+def _pool_costs(pools: Iterable[PoolSolution], units: list[float], fleet: Mapping[str, Holding]) -> list[float]:
+    """Each entry's cost, idle and unused units included, shared over its pools by the units they take."""
+    pools = list(pools)
+    total: dict[str, float] = {}
+    for pool, unit in zip(pools, units, strict=True):
+        total[pool.candidate.device] = total.get(pool.candidate.device, 0.0) + unit
+    return [
+        fleet[pool.candidate.device].usd_per_hour * unit / total[pool.candidate.device]
+        for pool, unit in zip(pools, units, strict=True)
+    ]
+
+
+def _pool(pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour: float) -> doc.Pool:
+    candidate = pool.candidate
+    serves = pool.serves()
+    need: dict[str, float] = {}
+    for row in candidate.rows:
+        need[row.kind] = max(need.get(row.kind, 0.0), row.need(serves))
+    point = candidate.operating_point
+    return doc.Pool(
+        name=name,
+        placement=candidate.placement,
+        stages=list(candidate.stages),
+        sku=candidate.sku,
+        device=candidate.device,
+        parallelism=doc.ParallelDegrees(
+            tensor=candidate.parallelism.tensor,
+            pipeline=candidate.parallelism.pipeline,
+            attention_data=candidate.parallelism.attention_data,
+            expert=candidate.parallelism.expert,
+        ),
+        replicas=pool.replicas,
+        spare_replicas=spare,
+        devices=int(units) if units == int(units) else units,
+        serves=serves,
+        utilisation={kind: value / pool.replicas for kind, value in sorted(need.items()) if kind != "minimum"},
+        binding=sorted(kind for kind, value in need.items() if value > (pool.replicas - 1) * (1 + 1e-9)),
+        usd_per_hour=usd_per_hour,
+        operating_point=doc.OperatingPoint(
+            max_sequences=point.max_sequences,
+            max_batched_tokens=point.max_batched_tokens,
+            memory_fraction=point.memory_fraction,
+            max_context_tokens=point.max_context_tokens,
+            encoder_processes=point.encoder_processes,
+            fan_out=point.fan_out,
+            batch=point.batch,
+            portion=point.portion,
+            design_itl_ms=point.design_itl_s * 1e3,
+            wait_ms=max((s * 1e3 for s in point.wait_s.values()), default=0.0),
+            waits_ms={served: s * 1e3 for served, s in sorted(point.wait_s.items())},
+            itl_promised_ms={served: s * 1e3 for served, s in sorted(point.itl_promised_s.items())},
+            staffing=dict(point.staffing),
+        ),
+        provenance=candidate.provenance,
+        confidence=candidate.confidence.label if isinstance(candidate.confidence, Confidence) else "",
+    )
+
+
+def class_shares(pool: PoolSolution) -> dict[str, float]:
+    """What share of a pool each class pays: its part of the load on the row that binds most."""
+    serves = pool.serves()
+    loaded = [row for row in pool.candidate.rows if any(load * serves.get(name, 0.0) > 0 for name, load in row.load)]
+    if not loaded:
+        total = sum(serves.values())
+        return {name: rate / total for name, rate in serves.items()} if total else {}
+    row = max(loaded, key=lambda row: (row.need(serves), row.kind))
+    parts = {name: load * serves.get(name, 0.0) for name, load in row.load}
+    return {name: part / sum(parts.values()) for name, part in parts.items()}
+
+
+def _classes(
+    resolved: Resolved,
+    solution: Solution,
+    names: list[str],
+    pool_cost: list[float],
+    times: Mapping[str, ClassTimes],
+) -> dict[str, doc.ClassResult]:
+    paid: dict[str, float] = {}
+    for pool, usd in zip(solution.pools, pool_cost, strict=True):
+        for name, share in class_shares(pool).items():
+            paid[name] = paid.get(name, 0.0) + share * usd
+    planned = {request.name: request for request in resolved.requests}
+    result = {}
+    for stated in sorted(resolved.instance.workload.classes, key=lambda c: c.name):
+        request = planned.get(stated.name)
+        if request is None:
+            result[stated.name] = doc.ClassResult(
+                rate_per_s=0.0, ttft_ms=None, itl_ms=None, slo_met=True, usd_per_request=None, routes=[]
+            )
+            continue
+        merged: dict[tuple[str, ...], float] = {}
+        for way in solution.ways[stated.name]:
+            pools = tuple(names[p] for p, _ in way.steps)
+            merged[pools] = merged.get(pools, 0.0) + way.rate
+        found = times[stated.name]
+        result[stated.name] = doc.ClassResult(
+            rate_per_s=request.rate,
+            ttft_ms=None if found.ttft_s is None else found.ttft_s * 1e3,
+            itl_ms=None if found.itl_s is None else found.itl_s * 1e3,
+            e2e_ms=None if found.e2e_s is None else found.e2e_s * 1e3,
+            slo_met=found.slo_met,
+            usd_per_request=paid.get(stated.name, 0.0) / (request.mean_rate * 3600.0) if request.mean_rate else None,
+            routes=[doc.Route(pools=list(pools), rate_per_s=rate) for pools, rate in sorted(merged.items())],
+        )
+    return result

@@ -1,0 +1,67 @@
+"""What a solver's bound proves about cost."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from epd_opt.backends import Outcome
+from epd_opt.formulation import Formulation
+from epd_opt.formulation.objective import UNIT_TIE, UNIT_WEIGHT, rank_tie
+from epd_opt.problem import Offer
+
+
+def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tuple[float, float]:
+    """Bound on the hourly cost of every plan, and the relative gap of this one.
+
+    The solver bounds cost plus tie-breaks. No plan that costs less than this one carries more tie-breaks than the units
+    it can pay for, so taking those off the bound leaves a bound on cost; where all costs are multiples of a common
+    amount, it may be rounded up to the next one.
+
+    Returns
+    -------
+    bound, gap : float
+        US dollars per hour, at most ``cost``; relative to ``cost``.
+    """
+    if outcome.bound is None:
+        return 0.0, 0.0 if cost == 0.0 else 1.0
+    factor = formulation.scale.factor
+    bound = (outcome.bound - _largest_ties(formulation, cost)) / factor
+    grid = _common_grid(list(formulation.sets.offers.values()))
+    if grid is not None and bound > 0:
+        bound = math.ceil(bound / grid - 1e-9) * grid
+    bound = min(max(bound, 0.0), cost)
+    return bound, 0.0 if cost == 0.0 else (cost - bound) / cost
+
+
+def _largest_ties(formulation: Formulation, cost: float) -> float:
+    """Most tie-break that a plan of at most ``cost`` can carry, on the scale of the objective."""
+    sets = formulation.sets
+    units = 0.0
+    dearest_share = 0.0
+    for name, offer in sets.offers.items():
+        most = sets.most_units[name]
+        paid = offer.usd_per_hour + offer.used_usd_per_hour
+        free = most if paid == 0.0 else min(most, offer.owned)
+        units += free
+        if paid > 0.0:
+            dearest_share = max(dearest_share, min(most, cost / paid))
+    smallest = min((float(candidate.units) for candidate in sets.candidates), default=1.0)
+    units += dearest_share
+    return UNIT_WEIGHT * UNIT_TIE * units + rank_tie(1.0) * units / min(smallest, 1.0)
+
+
+def _common_grid(offers: list[Offer]) -> float | None:
+    """Amount that every possible hourly cost is a multiple of, or None."""
+    if any(o.used_usd_per_hour or o.owned_usd_per_hour or o.busy_usd_per_unit_second for o in offers):
+        return None
+    prices = {offer.lot * offer.usd_per_hour for offer in offers} - {0.0}
+    if not prices:
+        return None
+    if len(prices) == 1:
+        return prices.pop()
+    exact = [Fraction(repr(price)) for price in prices]
+    scale = math.lcm(*(price.denominator for price in exact))
+    if scale > 10**6:
+        return None
+    return math.gcd(*(int(price * scale) for price in exact)) / scale

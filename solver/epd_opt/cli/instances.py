@@ -1,0 +1,54 @@
+"""`epd-opt init`, `validate` and `schema`."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+import epd_opt
+from epd_opt.document import plan_json_schema
+from epd_opt.errors import UsageError
+from epd_opt.instance import instance_json_schema
+from epd_opt.resolve import resolve
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path())
+def init(file: str | None) -> None:
+    """Write a commented instance that solves as it stands, to FILE or to standard output."""
+    text = files("epd_opt").joinpath("starter.yaml").read_text(encoding="utf-8")
+    if file is None:
+        click.echo(text, nl=False)
+        return
+    path = Path(file)
+    if path.exists():
+        raise UsageError(f"{file} exists already; choose another name")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from None
+    click.echo(f"wrote {file}; solve it with: epd-opt solve {file}", err=True)
+
+
+@click.command()
+@click.argument("instance", type=click.Path(allow_dash=True))
+@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
+def validate(instance: str, settings: tuple[str, ...]) -> None:
+    """Check INSTANCE: schema, sense and every name it uses; no solver is needed."""
+    read = epd_opt.read(instance, overrides=list(settings))
+    resolved = resolve(read)
+    for warning in resolved.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    classes, devices, workers = len(read.workload.classes), len(read.devices), len(read.workers)
+    click.echo(f"{read.name}: valid ({classes} classes, {devices} devices, {workers} measured workers)", err=True)
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["instance", "plan"]))
+def schema(what: str) -> None:
+    """Print the JSON Schema of instances or plans."""
+    document = instance_json_schema() if what == "instance" else plan_json_schema()
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

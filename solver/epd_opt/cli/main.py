@@ -1,0 +1,59 @@
+"""The `epd-opt` command and how every run ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from epd_opt._version import __version__
+from epd_opt.cli.catalog import catalog
+from epd_opt.cli.instances import init, schema, validate
+from epd_opt.cli.solving import solve
+from epd_opt.cli.solvers import solvers
+from epd_opt.errors import EpdError
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(__version__, prog_name="epd-opt")
+def cli() -> None:
+    """Plan fleets that serve multimodal language models.
+
+    Reads what is to be served, on which devices and at which prices; answers which devices, how many, cut how and
+    serving whom cost least per request while TTFT and ITL targets hold, and proves it.
+
+    \b
+    Exit codes: 0 proved within the gap, 1 fault of this program, 2 wrong usage, 3 invalid input,
+    4 infeasible, 5 a plan that is not proved, 6 stopped without a plan, 7 a threshold is breached.
+    """
+
+
+for command in (init, validate, solve, catalog, schema, solvers):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; every error of this program becomes its exit code and a sentence on standard error."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        code = 6
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except EpdError as error:
+        click.echo(str(error), err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        click.echo("epd-opt: this is a fault of the program; please report it with the lines above", err=True)
+        code = 1
+    sys.exit(code or 0)

@@ -1,0 +1,175 @@
+"""The plan document, `epd-opt/plan/v1`: what pipelines read. The JSON Schema comes from these same types."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PLAN_SCHEMA = "epd-opt/plan/v1"
+Status = Literal["optimal", "feasible", "infeasible", "stopped"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
+
+
+class Cost(_Part):
+    """What the fleet costs."""
+
+    usd_per_hour: float = Field(description="All of the fleet, US dollars per hour.")
+    usd_per_request: float | None = Field(
+        description="usd_per_hour over the mean requests per hour of all classes; null where nothing is requested."
+    )
+    usd_per_month: float = Field(description="730 hours, US dollars.")
+    capex_usd: float = Field(description="Purchases with their hosts, US dollars.")
+    power_kw: float = Field(description="Nameplate IT power of the installed units, hosts included, kW.")
+    bound_usd_per_hour: float = Field(description="No plan of this model costs less, US dollars per hour.")
+    gap: float = Field(description="(usd_per_hour - bound) / usd_per_hour.")
+
+
+class ParallelDegrees(_Part):
+    """Degrees of one replica, logical devices."""
+
+    tensor: int = Field(description="Tensor parallel degree.")
+    pipeline: int = Field(description="Pipeline stages.")
+    attention_data: int = Field(description="Attention data parallel degree.")
+    expert: int = Field(description="Ranks that share the routed experts.")
+
+
+class OperatingPoint(_Part):
+    """How the replicas of a pool are run, and what they are sized for."""
+
+    max_sequences: int = Field(description="Sequences decoded together per replica; 0 where nothing is decoded.")
+    max_batched_tokens: int = Field(description="Token budget of one iteration; 0 for encoder pools.")
+    memory_fraction: float = Field(description="Share of device memory given to the engine; 0 for measured workers.")
+    max_context_tokens: int = Field(description="Longest request planned for, tokens.")
+    encoder_processes: int = Field(description="Encoder processes per logical device.")
+    fan_out: int = Field(description="Encoder processes that the images of one request go to at once.")
+    batch: int = Field(description="Compiled batch size on devices with static shapes; 0 elsewhere.")
+    portion: int = Field(description="Which of the ways to share an end-to-end target is kept; 0 without one.")
+    design_itl_ms: float = Field(description="Mean token interval that the pool is sized for, ms.")
+    wait_ms: float = Field(description="Longest planned wait of any class in the pool at its risk, ms.")
+    waits_ms: dict[str, float] = Field(description="The same for each class, ms.")
+    itl_promised_ms: dict[str, float] = Field(description="Interval promised to each class at its percentile, ms.")
+    staffing: dict[str, str] = Field(description="Rule that sizes each queue.")
+
+
+class Pool(_Part):
+    """Replicas of one kind at one operating point."""
+
+    name: str = Field(description="Unique name.")
+    placement: str = Field(description="Stages that sit together.")
+    stages: list[str] = Field(description="Stages that the pool runs.")
+    sku: str = Field(description="SKU.")
+    device: str = Field(description="Name of the device entry.")
+    parallelism: ParallelDegrees
+    replicas: int = Field(description="Replicas that serve.")
+    spare_replicas: int = Field(description="Spare replicas on top.")
+    devices: float = Field(description="Sold units of all replicas, spares included.")
+    serves: dict[str, float] = Field(description="Requests per second of each class.")
+    utilisation: dict[str, float] = Field(description="Load over capacity of each requirement, 1 = full.")
+    binding: list[str] = Field(description="Requirements that one replica less would break.")
+    usd_per_hour: float = Field(description="Share of the fleet's cost, US dollars per hour.")
+    operating_point: OperatingPoint
+    provenance: str = Field(description="Source of the pool's times: analytic or measured.")
+    confidence: str = Field(description="Weakest confidence among the figures behind the pool's times.")
+
+
+class Route(_Part):
+    """A way of a class through the fleet."""
+
+    pools: list[str] = Field(description="Pools passed, in order.")
+    rate_per_s: float = Field(description="Requests per second on this way.")
+
+
+class ClassResult(_Part):
+    """What one class gets."""
+
+    rate_per_s: float = Field(description="Requests per second planned for, headroom included.")
+    ttft_ms: float | None = Field(description="Predicted TTFT at the class's percentile, ms; null if measured only.")
+    itl_ms: float | None = Field(description="Predicted interval at the class's percentile, ms.")
+    e2e_ms: float | None = Field(default=None, description="Predicted end-to-end time where a target exists, ms.")
+    slo_met: bool = Field(description="Whether all targets are met as predicted.")
+    usd_per_request: float | None = Field(description="Cost of one request of this class, US dollars.")
+    routes: list[Route]
+
+
+class DeviceUse(_Part):
+    """Sold units of one device entry."""
+
+    used: int = Field(description="In use.")
+    owned: int = Field(description="Owned and in use.")
+    bought: int = Field(description="Bought or rented, whole lots.")
+    stock: int | None = Field(description="Most that may be in use; null = unlimited.")
+    usd_per_hour: float = Field(description="Cost of the entry, US dollars per hour.")
+
+
+class Assumption(_Part):
+    """A number the plan rests on that the instance did not state."""
+
+    text: str
+    value: float | str
+    unit: str
+    source: str
+    confidence: str
+
+
+class Reason(_Part):
+    """One reason why nothing is feasible."""
+
+    limit: str
+    request_class: str | None = Field(default=None, alias="class")
+    wanted: float | None = None
+    best_reachable: float | None = None
+    text: str
+
+
+class Mend(_Part):
+    """A change after which this reason is gone."""
+
+    change: str = Field(description="Path of the value to change.")
+    to: float
+
+
+class Infeasibility(_Part):
+    """Why there is no plan."""
+
+    reasons: list[Reason]
+    mends: list[Mend]
+
+
+class Provenance(_Part):
+    """What made the plan."""
+
+    epd_opt: str = Field(description="Version of this program.")
+    instance_sha256: str = Field(description="SHA-256 of the instance, whatever the order of its keys.")
+    solver: str = Field(description="Solver and version.")
+    threads: int
+    seconds: float = Field(description="Wall-clock time of the whole solve.")
+    prices_dated: str = Field(description="Where the prices come from.")
+
+
+class PlanDocument(_Part):
+    """A deployment plan."""
+
+    schema_: Literal["epd-opt/plan/v1"] = Field(default="epd-opt/plan/v1", alias="schema")
+    instance: str = Field(description="Name of the instance.")
+    status: Status
+    cost: Cost | None
+    pools: list[Pool]
+    classes: dict[str, ClassResult]
+    devices: dict[str, DeviceUse]
+    goodput: None = None
+    infeasibility: Infeasibility | None = None
+    assumptions: list[Assumption]
+    warnings: list[str]
+    instance_document: dict[str, Any]
+    cards: dict[str, Any]
+    provenance: Provenance
+
+
+def plan_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of plan documents."""
+    schema = PlanDocument.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": PLAN_SCHEMA, **schema}

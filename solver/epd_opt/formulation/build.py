@@ -1,0 +1,36 @@
+"""From a planning problem to a PuLP model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulp
+
+from epd_opt.formulation.constraints import FAMILIES
+from epd_opt.formulation.objective import Scale, objective, scale
+from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.variables import Variables, add_variables
+from epd_opt.problem import PlanningProblem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formulation:
+    """A built model with what is needed to read its solution."""
+
+    model: pulp.LpProblem
+    sets: Sets
+    variables: Variables
+    scale: Scale
+
+
+def build(problem: PlanningProblem) -> Formulation:
+    """Build the model: variables, objective, and every family of :data:`FAMILIES`."""
+    sets = Sets(problem=problem)
+    model = pulp.LpProblem("epd_opt", pulp.LpMinimize)
+    variables = add_variables(model, sets)
+    scaling = scale(sets)
+    model.setObjective(objective(sets, variables, scaling))
+    for family in FAMILIES:
+        for name, row in family(sets, variables):
+            model.addConstraint(row, name)
+    return Formulation(model=model, sets=sets, variables=variables, scale=scaling)

@@ -1,0 +1,39 @@
+"""Constraint families: one function each, gathered in :data:`FAMILIES`. Every function yields (row name, constraint)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pulp
+
+from epd_opt.formulation.constraints.capacity import capacity, linking, replica_bounds
+from epd_opt.formulation.constraints.fleet import (
+    budget,
+    buying,
+    device_limit,
+    pool_opening,
+    power,
+    stock,
+    units_used,
+)
+from epd_opt.formulation.constraints.flow import demand, hand_over
+from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.variables import Variables
+
+Rows = Iterator[tuple[str, pulp.LpConstraint]]
+Family = Callable[[Sets, Variables], Rows]
+
+FAMILIES: tuple[Family, ...] = (
+    demand,
+    hand_over,
+    capacity,
+    linking,
+    replica_bounds,
+    units_used,
+    pool_opening,
+    buying,
+    stock,
+    device_limit,
+    budget,
+    power,
+)

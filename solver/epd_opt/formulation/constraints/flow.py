@@ -1,0 +1,39 @@
+"""Flow of every class through the stage graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulp
+
+from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.variables import Variables
+
+Rows = Iterator[tuple[str, pulp.LpConstraint]]
+
+
+def demand(sets: Sets, v: Variables) -> Rows:
+    """``demand_c``: every class is served in full; the shares on the arcs that leave its source add up to one."""
+    for c, name in enumerate(sets.demands):
+        leaving = [
+            variable for (_, arc), variable in v.share.items() if arc.request_class == name and arc.start.sender is None
+        ]
+        yield f"demand_{c}", pulp.lpSum(leaving) == 1
+
+
+def hand_over(sets: Sets, v: Variables) -> Rows:
+    """``hand_over_c_h_level``: what receivers take that must have arrived by a level is there by that level.
+
+    A request that arrives earlier may always be taken as arriving later, so cumulative rows over the levels are exact;
+    at the last level they are equalities: all that is handed over is taken.
+    """
+    classes = {name: c for c, name in enumerate(sets.demands)}
+    for h, ((name, _), (arriving, leaving)) in enumerate(sorted(sets.hand_overs.items(), key=lambda item: item[0])):
+        levels = sorted({arc.start.level for _, arc in leaving} | {arc.end.level for _, arc in arriving})
+        for level in levels:
+            taken = pulp.lpSum(v.share[k, arc] for k, arc in leaving if arc.start.level <= level)
+            there = pulp.lpSum(v.share[k, arc] for k, arc in arriving if arc.end.level <= level)
+            if level == levels[-1]:
+                yield f"hand_over_{classes[name]}_{h}_{level}", taken == there
+            elif len(taken):
+                yield f"hand_over_{classes[name]}_{h}_{level}", taken <= there

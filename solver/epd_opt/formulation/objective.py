@@ -1,0 +1,70 @@
+"""Hourly cost, and the tie-breaks below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulp
+
+from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.variables import Variables
+
+UNIT_WEIGHT = 1000.0
+"""What the dearest unit-hour weighs in the objective, so that tolerances and ties mean the same at every price."""
+UNIT_TIE = 1e-6
+"""Weight of a unit in use, as a share of the dearest unit: among plans of equal cost, the one with fewer units."""
+_RANK_TIE = 1e-7
+
+
+def rank_tie(position: float) -> float:
+    """Weight of a replica of the candidate at this position (0 first, 1 last) of the canonical order."""
+    return UNIT_WEIGHT * _RANK_TIE * (1.0 + position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How the solver's objective relates to US dollars per hour.
+
+    ``objective = factor * cost + ties`` with ties that weigh devices first and then the canonical order of candidates;
+    they are so small that plans whose costs differ by more than one part in a million keep their order.
+    """
+
+    factor: float
+
+
+def cost_expression(sets: Sets, v: Variables, *, factor: float = 1.0) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms of the hourly cost in US dollars times ``factor``: bought lots, idle energy of used units, running cost of
+    owned units, energy of the work done."""
+    terms: list[tuple[pulp.LpVariable, float]] = []
+    for name, offer in sets.offers.items():
+        terms.append((v.lots[name], factor * offer.lot * offer.usd_per_hour))
+        terms.append((v.used[name], factor * offer.used_usd_per_hour))
+        terms.append((v.owned[name], factor * offer.owned_usd_per_hour))
+    for (k, arc), variable in v.share.items():
+        candidate = sets.candidates[k]
+        offer = sets.offers[candidate.device]
+        if offer.busy_usd_per_unit_second:
+            busy_units = candidate.busy_s[arc.request_class] * float(candidate.units)
+            rate = sets.demands[arc.request_class].mean_rate
+            terms.append((variable, factor * 3600.0 * rate * busy_units * offer.busy_usd_per_unit_second))
+    return [(variable, coefficient) for variable, coefficient in terms if coefficient]
+
+
+def scale(sets: Sets) -> Scale:
+    """Scale in which the dearest unit-hour weighs :data:`UNIT_WEIGHT`."""
+    dearest = max(
+        (o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour for o in sets.offers.values()), default=0.0
+    )
+    return Scale(factor=UNIT_WEIGHT / dearest if dearest > 0 else 1.0)
+
+
+def objective(sets: Sets, v: Variables, scaling: Scale) -> pulp.LpAffineExpression:
+    """Scaled cost plus ties: fewer units in use, then candidates that come first in canonical order."""
+    terms = cost_expression(sets, v, factor=scaling.factor)
+    terms += [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
+    count = max(1, len(sets.candidates))
+    terms += [(variable, rank_tie(k / count)) for k, variable in enumerate(v.replicas)]
+    merged: dict[pulp.LpVariable, float] = {}
+    for variable, coefficient in terms:
+        merged[variable] = merged.get(variable, 0.0) + coefficient
+    return pulp.LpAffineExpression(list(merged.items()))

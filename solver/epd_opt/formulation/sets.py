@@ -1,0 +1,79 @@
+"""Index sets of the programme and the bounds that follow from the demand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from epd_models.candidate import Arc, Candidate, Node
+from epd_opt.problem import Demand, Offer, PlanningProblem
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sets:
+    """Everything the constraint families index over, in canonical order."""
+
+    problem: PlanningProblem
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Candidates, sorted by key."""
+        return self.problem.candidates
+
+    @cached_property
+    def demands(self) -> Mapping[str, Demand]:
+        """Demand of each class."""
+        return {demand.name: demand for demand in self.problem.demands}
+
+    @cached_property
+    def offers(self) -> Mapping[str, Offer]:
+        """Offers that some candidate uses, by device entry."""
+        used = {candidate.device for candidate in self.candidates}
+        return {offer.name: offer for offer in self.problem.offers if offer.name in used}
+
+    @cached_property
+    def pools(self) -> Mapping[str, tuple[int, ...]]:
+        """Physical pools: the candidates that are operating points of each."""
+        result: dict[str, list[int]] = {}
+        for k, candidate in enumerate(self.candidates):
+            result.setdefault(candidate.pool, []).append(k)
+        return {pool: tuple(members) for pool, members in sorted(result.items())}
+
+    @cached_property
+    def hand_overs(self) -> Mapping[tuple[str, Node], tuple[list[tuple[int, Arc]], list[tuple[int, Arc]]]]:
+        """For each class and hand-over (a node with level 0 stands for all its levels): arcs in, arcs out."""
+        result: dict[tuple[str, Node], tuple[list[tuple[int, Arc]], list[tuple[int, Arc]]]] = {}
+        for k, candidate in enumerate(self.candidates):
+            for arc in candidate.arcs:
+                for side, node in ((0, arc.end), (1, arc.start)):
+                    if node.sender is not None:
+                        key = (arc.request_class, Node(state=node.state, sender=node.sender))
+                        result.setdefault(key, ([], []))[side].append((k, arc))
+        return result
+
+    @cached_property
+    def most_replicas(self) -> tuple[int, ...]:
+        """Per candidate, the replicas it would need to serve all the demand of its classes alone; never more are
+        useful."""
+        result = []
+        for candidate in self.candidates:
+            flows = {name: self.demands[name].rate for name in candidate.classes}
+            need = max((row.need(flows) for row in candidate.rows), default=1.0)
+            result.append(max(1, math.ceil(need - _SLACK * max(1.0, need))))
+        return tuple(result)
+
+    @cached_property
+    def most_units(self) -> Mapping[str, int]:
+        """Per device entry, the units that all its candidates at full size would take (or the stock, if smaller)."""
+        result = dict.fromkeys(self.offers, 0.0)
+        for candidate, most in zip(self.candidates, self.most_replicas, strict=True):
+            result[candidate.device] += float((most + self.problem.spare_replicas) * candidate.units)
+        units = {}
+        for name, offer in self.offers.items():
+            bound = math.ceil(result[name])
+            units[name] = bound if offer.stock is None else min(bound, offer.stock)
+        return units

@@ -1,0 +1,68 @@
+"""Decision variables. Names are neutral (indices); :mod:`docs/maths.md` says what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulp
+
+from epd_models.candidate import Arc
+from epd_opt.formulation.sets import Sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variables:
+    """Variables of the programme.
+
+    Attributes
+    ----------
+    share : dict
+        Share of a class's rate on (candidate, arc), in [0, 1].
+    replicas : list
+        Replicas of each candidate, integer.
+    open : list
+        Whether each candidate is used, binary.
+    pool_open : dict
+        Whether each physical pool is used, binary; only where spares are wanted.
+    used : dict
+        Units in use per device entry, integer.
+    lots : dict
+        Lots bought or rented per device entry, integer.
+    owned : dict
+        Owned units in use per device entry.
+    """
+
+    share: dict[tuple[int, Arc], pulp.LpVariable]
+    replicas: list[pulp.LpVariable]
+    open: list[pulp.LpVariable]
+    pool_open: dict[str, pulp.LpVariable]
+    used: dict[str, pulp.LpVariable]
+    lots: dict[str, pulp.LpVariable]
+    owned: dict[str, pulp.LpVariable]
+
+
+def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
+    """Create all variables with their bounds."""
+    share = {
+        (k, arc): problem.add_variable(f"x_{k}_{a}", 0, 1)
+        for k, candidate in enumerate(sets.candidates)
+        for a, arc in enumerate(candidate.arcs)
+    }
+    replicas = [
+        problem.add_variable(f"n_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)
+    ]
+    opened = [problem.add_variable(f"y_{k}", 0, 1, cat=pulp.LpInteger) for k in range(len(sets.candidates))]
+    pool_open = (
+        {pool: problem.add_variable(f"w_{p}", 0, 1, cat=pulp.LpInteger) for p, pool in enumerate(sets.pools)}
+        if sets.problem.spare_replicas
+        else {}
+    )
+    used, lots, owned = {}, {}, {}
+    for d, (name, offer) in enumerate(sets.offers.items()):
+        most = sets.most_units[name]
+        used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
+        lots[name] = problem.add_variable(f"b_{d}", 0, -(-most // offer.lot), cat=pulp.LpInteger)
+        owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
+    return Variables(
+        share=share, replicas=replicas, open=opened, pool_open=pool_open, used=used, lots=lots, owned=owned
+    )

@@ -1,0 +1,130 @@
+"""From a resolved instance to the planning problem: candidates modelled and measured, gathered in canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from epd_models.candidate import Candidate, Rejection, State
+from epd_models.placement import LAST_LEVEL, Behaviour, Context, modelled_candidates
+from epd_models.placement.measured import MEASURED_SENDER, MeasuredWorker, measured_candidate
+from epd_models.request import RequestLoad, UnservableClass, request_load
+from epd_models.transfer import Sender
+from epd_opt.errors import InvalidInput, Problem
+from epd_opt.problem import PlanningProblem
+from epd_opt.resolve import Resolved
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offering:
+    """Everything the optimiser may choose from.
+
+    Attributes
+    ----------
+    behaviours : Mapping[str, Behaviour]
+        For each modelled candidate's key, the physics that predicts its times.
+    rejections : tuple of Rejection
+        What is not on offer, and why.
+    """
+
+    problem: PlanningProblem
+    behaviours: Mapping[str, Behaviour]
+    rejections: tuple[Rejection, ...]
+
+
+def loads_of(resolved: Resolved) -> tuple[tuple[RequestLoad, ...], tuple[Rejection, ...]]:
+    """Classes as work for the model, and the classes it can never serve."""
+    loads, rejections = [], []
+    if resolved.model is not None:
+        for request in resolved.requests:
+            try:
+                loads.append(request_load(request, resolved.model))
+            except UnservableClass as error:
+                rejections.append(
+                    Rejection(limit=error.limit, device="", request_class=request.name, text=str(error))
+                )
+    return tuple(loads), tuple(rejections)
+
+
+def context_of(resolved: Resolved, loads: tuple[RequestLoad, ...]) -> Context:
+    """What all modelled pools share."""
+    assert resolved.model is not None
+    per_unit = resolved.network.bandwidth_per_unit
+    slowest = min((e.device.nic_bandwidth for e in resolved.entries), default=0.0) if per_unit is None else per_unit
+    return Context(
+        model=resolved.model,
+        engine=resolved.engine,
+        loads=loads,
+        network=resolved.network,
+        slowest_bandwidth=slowest,
+    )
+
+
+def offering(resolved: Resolved) -> Offering:
+    """Gather all candidates of a resolved instance."""
+    workers = _measured(resolved)
+    vision = {request.name: request.has_vision for request in resolved.requests}
+    loads, rejections = loads_of(resolved)
+    senders: dict[tuple[str, State], set[Sender]] = {}
+    for worker in workers:
+        for name in worker.max_rate:
+            passage = worker.passage(has_vision=vision[name])
+            if passage is not None:
+                senders.setdefault((name, passage[1]), set()).add(MEASURED_SENDER)
+    candidates: list[Candidate] = []
+    behaviours: dict[str, Behaviour] = {}
+    if resolved.model is not None and loads:
+        modelled = modelled_candidates(
+            context_of(resolved, loads), resolved.entries, resolved.instance.placements, senders
+        )
+        candidates += modelled.candidates
+        behaviours = dict(modelled.behaviours)
+        rejections = (*rejections, *modelled.rejections)
+        senders = {key: set(found) for key, found in modelled.senders.items()}
+    for worker in workers:
+        candidate = measured_candidate(worker, vision=vision, senders=senders, last_level=LAST_LEVEL)
+        if candidate is not None:
+            candidates.append(candidate)
+    return Offering(
+        problem=PlanningProblem(
+            demands=resolved.demands,
+            candidates=tuple(sorted(candidates, key=lambda candidate: candidate.key)),
+            offers=resolved.offers,
+            limits=resolved.limits,
+            spare_replicas=resolved.spare_replicas,
+        ),
+        behaviours=behaviours,
+        rejections=(*resolved.rejections, *rejections),
+    )
+
+
+def _measured(resolved: Resolved) -> list[MeasuredWorker]:
+    """Measured workers on every priced entry of their SKU, sorted by name and entry."""
+    names = [request.name for request in resolved.requests]
+    result = []
+    for index, worker in enumerate(resolved.instance.workers):
+        entries = [offer for offer in resolved.offers if worker.sku in (offer.name, offer.sku)]
+        known = {entry.name for entry in resolved.instance.devices} | {e.sku for e in resolved.instance.devices}
+        if worker.sku not in known:
+            raise InvalidInput(
+                [
+                    Problem(
+                        path=f"workers[{index}].sku",
+                        message=f"worker {worker.name!r} runs on {worker.sku!r}, which is no device of this instance",
+                        hint=f"devices: {', '.join(sorted(known)) or 'none'}",
+                    )
+                ]
+            )
+        rates = {name: rate for name in names if (rate := worker.rate_per_s(name))}
+        for offer in entries:
+            result.append(
+                MeasuredWorker(
+                    name=worker.name,
+                    device=offer.name,
+                    sku=offer.sku,
+                    units=worker.devices,
+                    stages=worker.stages,
+                    max_rate=rates,
+                )
+            )
+    return sorted(result, key=lambda worker: (worker.name, worker.device))

@@ -1,0 +1,69 @@
+"""The whole trip, from an instance to a verified plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
+from epd_opt.backends import Settings, backend
+from epd_opt.formulation import build
+from epd_opt.infeasible import reasons
+from epd_opt.instance import Instance
+from epd_opt.offering import offering
+from epd_opt.plan import Plan
+from epd_opt.prune import prune
+from epd_opt.reading import read
+from epd_opt.resolve import resolve
+from epd_opt.solution import replica_counts, route
+from epd_opt.verify import verify
+
+
+def solve(
+    instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None
+) -> Plan:
+    """Find the cheapest fleet that serves an instance within its targets.
+
+    Parameters
+    ----------
+    instance : Instance, mapping or path
+        What to plan.
+    progress : callable, optional
+        Called with one line per step.
+
+    Returns
+    -------
+    Plan
+        With status ``optimal`` (proved within the gap), ``feasible`` (not proved), ``infeasible`` (with reasons) or
+        ``stopped`` (the limit passed before any plan was found).
+
+    Raises
+    ------
+    InvalidInput
+        The instance makes no sense.
+    VerificationError
+        The plan failed its own check: a fault of this program, never shown as a plan.
+    """
+    say = progress or (lambda _: None)
+    start = time.perf_counter()
+    instance = instance if isinstance(instance, Instance) else read(instance)
+    resolved = resolve(instance)
+    offered = offering(resolved)
+    problem = prune(offered.problem)
+    say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
+    solver = backend(instance.solver.name)
+    remaining = max(0.1, instance.solver.time_limit_s - (time.perf_counter() - start))
+    settings = Settings(gap=instance.solver.gap, time_limit_s=remaining, threads=instance.solver.threads)
+    formulation = build(problem)
+    say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints)} rows")
+    outcome = solver.solve(formulation.model, settings)
+    say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
+    if outcome.termination == "infeasible":
+        return Plan(infeasible_document(resolved, reasons(resolved, offered, solver, settings), outcome, start))
+    if outcome.values is None:
+        return Plan(stopped_document(resolved, outcome, start))
+    solution = route(formulation, replica_counts(formulation, outcome), solver, settings)
+    plan = Plan(feasible_document(resolved, offered, formulation, outcome, solution, start))
+    verify(plan)
+    return plan

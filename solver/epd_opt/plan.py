@@ -1,0 +1,128 @@
+"""The plan: what users hold after solving."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epd_opt.document import PlanDocument
+from epd_opt.errors import InvalidInput, Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Plan:
+    """A deployment plan.
+
+    Attributes
+    ----------
+    document : PlanDocument
+        Everything there is to know of the plan, as in the JSON document.
+
+    Examples
+    --------
+    >>> import epd_opt
+    >>> plan = epd_opt.solve({"schema": "epd-opt/instance/v1", "candidates": {"modelled": False},
+    ...     "workload": {"classes": [{"name": "chat", "rate_per_s": 9}]},
+    ...     "devices": [{"sku": "A", "price": {"usd_per_hour": 2}}],
+    ...     "workers": [{"name": "w", "sku": "A", "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4}]})
+    >>> plan.status, plan.cost.usd_per_hour
+    ('optimal', 6.0)
+    """
+
+    def __init__(self, document: PlanDocument) -> None:
+        self.document = document
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "document":
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan document as plain data."""
+        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        if plain["infeasibility"] is None:
+            del plain["infeasibility"]
+        return plain
+
+    def to_json(self) -> str:
+        """The plan document as strict JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan document to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, source: str | Path | Mapping[str, Any]) -> Plan:
+        """Read a plan document.
+
+        Raises
+        ------
+        InvalidInput
+            The file is missing, not JSON, or not a plan.
+        """
+        if isinstance(source, Mapping):
+            return cls(_validated(source, "plan"))
+        try:
+            content = json.loads(Path(source).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidInput([Problem(file=str(source), message=f"not a plan: {error}")]) from None
+        return cls(_validated(content, str(source)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Pools as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.extras import pandas
+
+        rows = [
+            {
+                "pool": pool.name,
+                "placement": pool.placement,
+                "device": pool.device,
+                "replicas": pool.replicas,
+                "devices": pool.devices,
+                "usd_per_hour": pool.usd_per_hour,
+                "binding": ", ".join(pool.binding),
+                **{f"serves {name}": rate for name, rate in pool.serves.items()},
+            }
+            for pool in self.document.pools
+        ]
+        return pandas().DataFrame(rows)
+
+    def plot(self) -> Figure:
+        """Who goes where: classes, pools and flows; needs matplotlib (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.figures import plan_figure
+
+        return plan_figure(self.document)
+
+    def _repr_html_(self) -> str:
+        from epd_opt.render import plan_html
+
+        return plan_html(self.document)
+
+    def __repr__(self) -> str:
+        cost = self.document.cost
+        price = "" if cost is None else f", {cost.usd_per_hour:.2f} USD/h"
+        return f"<Plan {self.document.instance!r}: {self.document.status}{price}, {len(self.document.pools)} pools>"
+
+    def __str__(self) -> str:
+        from epd_opt.render import plan_text
+
+        return plan_text(self.document)
+
+
+def _validated(content: Any, file: str) -> PlanDocument:
+    from pydantic import ValidationError
+
+    try:
+        return PlanDocument.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(
+            [Problem(file=file, path=place, message=f"not an epd-opt/plan/v1 document: {first['msg']}")]
+        ) from None

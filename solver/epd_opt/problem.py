@@ -1,0 +1,87 @@
+"""What the optimiser is given: classes, candidates and offers. No hardware, no file formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epd_models.candidate import Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Requests of one class.
+
+    Attributes
+    ----------
+    rate : float
+        Requests/s to plan for, above zero.
+    mean_rate : float
+        Requests/s on average; what energy and cost per request are counted for.
+    """
+
+    name: str
+    rate: float
+    mean_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Terms on which sold units of one device entry are to be had.
+
+    Attributes
+    ----------
+    stock : int or None
+        Most units that may be in use, owned ones included; None means unlimited.
+    owned : int
+        Units at hand.
+    lot : int
+        Units are bought or rented in multiples of this.
+    usd_per_hour : float
+        Rent, or capital charge, of one bought unit.
+    used_usd_per_hour : float
+        Idle energy of one unit in use.
+    owned_usd_per_hour : float
+        What one owned unit in use costs on top.
+    busy_usd_per_unit_second : float
+        Load-dependent energy of one unit working for one second.
+    capex_usd : float
+        Purchase price of one bought unit with its share of the host; 0 when rented.
+    power_w : float
+        Nameplate IT power of one unit, host included.
+    """
+
+    name: str
+    sku: str
+    stock: int | None
+    owned: int
+    lot: int
+    usd_per_hour: float
+    used_usd_per_hour: float
+    owned_usd_per_hour: float
+    busy_usd_per_unit_second: float
+    capex_usd: float
+    power_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits over the whole fleet; None means none."""
+
+    usd_per_hour: float | None = None
+    power_w: float | None = None
+    devices: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningProblem:
+    """One planning problem. Candidates, demands and offers are sorted by key and name."""
+
+    demands: tuple[Demand, ...]
+    candidates: tuple[Candidate, ...]
+    offers: tuple[Offer, ...]
+    limits: Limits
+    spare_replicas: int
+
+    def offer(self, name: str) -> Offer:
+        """The offer of a device entry."""
+        return next(offer for offer in self.offers if offer.name == name)

@@ -1,0 +1,135 @@
+"""Leaving out what can never help: arcs that lead nowhere, and candidates that another one can always replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from epd_models.candidate import Arc, Candidate, Node
+from epd_models.row import Row
+from epd_opt.problem import PlanningProblem
+
+
+def prune(problem: PlanningProblem) -> PlanningProblem:
+    """The same problem, with the same optimum, over fewer candidates."""
+    candidates = connected(problem.candidates)
+    groups: dict[tuple[str, str], list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault((candidate.device, candidate.pool), []).append(candidate)
+    kept = [candidate for group in groups.values() for candidate in undominated(group)]
+    return replace(problem, candidates=tuple(sorted(connected(kept), key=lambda candidate: candidate.key)))
+
+
+def stage_graph(candidates: Iterable[Candidate], request_class: str) -> nx.DiGraph:
+    """The stage graph of one class: nodes are :class:`Node`, edges carry the arcs; being early allows being late."""
+    graph = nx.DiGraph()
+    for candidate in candidates:
+        for arc in candidate.arcs:
+            if arc.request_class == request_class:
+                graph.add_edge(arc.start, arc.end)
+    chains: dict[tuple[object, ...], list[Node]] = {}
+    for node in graph.nodes:
+        if node.sender is not None:
+            chains.setdefault((node.state, node.sender), []).append(node)
+    for chain in chains.values():
+        nx.add_path(graph, sorted(chain, key=lambda node: node.level))
+    return graph
+
+
+def connected(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Candidates with only those arcs that lie on a way from a class's source to its end."""
+    candidates = list(candidates)
+    useful: set[tuple[str, Node]] = set()
+    for name in sorted({name for candidate in candidates for name in candidate.classes}):
+        graph = stage_graph(candidates, name)
+        sources = [node for node in graph if node.sender is None and node.state != "done"]
+        sinks = [node for node in graph if node.state == "done"]
+        ahead = set(sources).union(*(nx.descendants(graph, node) for node in sources))
+        back = set(sinks).union(*(nx.ancestors(graph, node) for node in sinks))
+        useful |= {(name, node) for node in ahead & back}
+    result = []
+    for candidate in candidates:
+        arcs = tuple(
+            arc
+            for arc in candidate.arcs
+            if (arc.request_class, arc.start) in useful and (arc.request_class, arc.end) in useful
+        )
+        if arcs:
+            result.append(candidate if len(arcs) == len(candidate.arcs) else replace(candidate, arcs=arcs))
+    return result
+
+
+def undominated(group: list[Candidate]) -> list[Candidate]:
+    """Operating points of one physical pool that no other one can replace.
+
+    One replaces another when it offers every arc of it (or an earlier one) and asks for no more replicas at any flow:
+    for each of its rows the other has a row that is at least as demanding. Of equals the first in order stays.
+    """
+    if len(group) < 2:
+        return group
+    group = sorted(group, key=lambda candidate: candidate.key)
+    classes = sorted({name for candidate in group for name in candidate.classes})
+    kinds = sorted({kind for candidate in group for kind, _ in _numbered(candidate)})
+    need = np.zeros((len(group), len(kinds), len(classes) + 1))
+    for i, candidate in enumerate(group):
+        for kind, row in _numbered(candidate):
+            load = dict(row.load)
+            need[i, kinds.index(kind)] = [row.setup, *(load.get(name, 0.0) for name in classes)]
+    served = np.array([[name in candidate.classes for name in classes] for candidate in group])
+    early = _earliness(group)
+    alive = np.ones(len(group), dtype=bool)
+    order = np.argsort(-served.sum(axis=1), kind="stable")
+    for i in order:
+        if not alive[i]:
+            continue
+        mine = need[i]
+        cares = np.concatenate([np.ones((len(group), 1), dtype=bool), served], axis=1)[:, None, :]
+        no_worse = ((mine[None] <= need * (1 + 1e-12)) | ~cares).all(axis=(1, 2))
+        covers = (early[i][None] <= early).all(axis=1)
+        beaten = no_worse & covers & alive
+        beaten[i] = False
+        same = beaten & ((need[i][None] == need).all(axis=(1, 2))) & ((early[i][None] == early).all(axis=1))
+        beaten &= ~same | (np.arange(len(group)) > i)
+        alive &= ~beaten
+    return [candidate for candidate, keep in zip(group, alive, strict=True) if keep]
+
+
+def _numbered(candidate: Candidate) -> list[tuple[tuple[str, int], Row]]:
+    """Rows with their kind and their number among rows of that kind."""
+    seen: dict[str, int] = {}
+    result = []
+    for row in candidate.rows:
+        seen[row.kind] = seen.get(row.kind, -1) + 1
+        result.append(((row.kind, seen[row.kind]), row))
+    return result
+
+
+def _earliness(group: list[Candidate]) -> NDArray[np.float64]:
+    """For each candidate and each kind of passage, how early it ends for every start level; inf where not offered.
+
+    Columns: for every (class, start state, start sender, start level, end state, end sender) that occurs in the group,
+    the lowest end level that a candidate reaches from that start or a later one.
+    """
+    starts: dict[tuple[object, ...], set[int]] = {}
+    for candidate in group:
+        for arc in candidate.arcs:
+            starts.setdefault(_passage(arc), set()).add(arc.start.level)
+    columns = [(passage, level) for passage, levels in sorted(starts.items(), key=repr) for level in sorted(levels)]
+    table = np.full((len(group), len(columns)), np.inf)
+    for i, candidate in enumerate(group):
+        by_passage: dict[tuple[object, ...], list[Arc]] = {}
+        for arc in candidate.arcs:
+            by_passage.setdefault(_passage(arc), []).append(arc)
+        for j, (passage, level) in enumerate(columns):
+            ends = [arc.end.level for arc in by_passage.get(passage, ()) if arc.start.level >= level]
+            if ends:
+                table[i, j] = min(ends)
+    return table
+
+
+def _passage(arc: Arc) -> tuple[object, ...]:
+    return (arc.request_class, arc.start.state, arc.start.sender, arc.end.state, arc.end.sender)

@@ -1,0 +1,464 @@
+"""From an instance as written to values the models take: cards looked up, units converted, defaults made explicit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from epd_models import catalog
+from epd_models.architecture import Architecture
+from epd_models.candidate import Rejection
+from epd_models.catalog import CardError, UnknownCard
+from epd_models.device import Device
+from epd_models.distribution import Distribution
+from epd_models.engine import Engine, Speculative
+from epd_models.entry import Entry
+from epd_models.huggingface import architecture_from_config
+from epd_models.parallelism import Parallelism
+from epd_models.precision import Precision
+from epd_models.provenance import Confidence
+from epd_models.tariff import CostRules
+from epd_models.transfer import Network
+from epd_models.workload import Images, RequestClass, Targets, Video
+from epd_opt import instance as user
+from epd_opt.address import format_path
+from epd_opt.errors import InvalidInput, Problem
+from epd_opt.problem import Demand, Limits, Offer
+
+_GIB = 2.0**30
+_DEFAULT_DEGREES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A number the plan rests on that the instance did not state."""
+
+    text: str
+    value: float | str
+    unit: str
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """An instance with everything looked up.
+
+    Attributes
+    ----------
+    model : Architecture or None
+        None where only measured workers are planned with.
+    requests : tuple of RequestClass
+        Classes with a rate above zero, sorted by name, headroom included.
+    entries : tuple of Entry
+        Device entries that the performance models may use, sorted by name.
+    offers : tuple of Offer
+        Terms of every device entry that has them, sorted by name.
+    rejections : tuple of Rejection
+        Device entries that are not on offer, and why.
+    cards : Mapping
+        Raw cards used: ``{"devices": {entry name: card}, "model": card or None, "engine": card}``.
+    """
+
+    instance: user.Instance
+    model: Architecture | None
+    engine: Engine
+    requests: tuple[RequestClass, ...]
+    demands: tuple[Demand, ...]
+    entries: tuple[Entry, ...]
+    offers: tuple[Offer, ...]
+    network: Network
+    rules: CostRules
+    limits: Limits
+    spare_replicas: int
+    rejections: tuple[Rejection, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    cards: Mapping[str, Any]
+
+
+def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) -> Resolved:
+    """Look everything up.
+
+    Parameters
+    ----------
+    cards : mapping, optional
+        Cards of an earlier plan, used in place of the catalogue's.
+
+    Raises
+    ------
+    InvalidInput
+        A name that no card has, or a card that makes no sense.
+    """
+    modelled = instance.candidates.modelled
+    cards = cards or {}
+    model, model_card = _model(instance, cards.get("model")) if modelled else (None, None)
+    engine, engine_card = _engine(instance.engine, cards.get("engine"))
+    rules, assumptions = _cost_rules(instance)
+    warnings: list[str] = []
+    rejections: list[Rejection] = []
+    entries: list[Entry] = []
+    offers: list[Offer] = []
+    device_cards: dict[str, Any] = {}
+    measured = {worker.sku for worker in instance.workers}
+    for entry in sorted(instance.devices, key=lambda e: e.name):
+        needs_card = modelled and not (entry.card is None and {entry.name, entry.sku} & measured)
+        device, card = _device(entry, cards.get("devices", {}).get(entry.name), required=needs_card)
+        if card is not None:
+            device_cards[entry.name] = card
+        offer, refused = _offer(entry, device, rules, warnings, assumptions)
+        if offer is None:
+            rejections.append(refused)
+            continue
+        offers.append(offer)
+        if device is not None and model is not None:
+            entries.append(_entry(entry, device, model, offer, instance))
+            assumptions += _device_assumptions(entry.name, device, engine.name)
+    kept = [request for request in instance.workload.classes if request.rate_per_s > 0]
+    for request in instance.workload.classes:
+        if request.rate_per_s == 0:
+            warnings.append(f"class {request.name!r} has rate 0: nothing is planned for it")
+    growth = 1.0 + instance.redundancy.headroom
+    requests = tuple(sorted((_request(request, growth) for request in kept), key=lambda r: r.name))
+    if modelled:
+        assumptions.append(
+            Assumption(
+                text=f"habits of engine {engine.name} (host image processing, overheads, limits)",
+                value="card",
+                unit="",
+                source=engine.provenance.source,
+                confidence=engine.provenance.confidence.label,
+            )
+        )
+    return Resolved(
+        instance=instance,
+        model=model,
+        engine=engine,
+        requests=requests,
+        demands=tuple(Demand(name=r.name, rate=r.rate, mean_rate=r.mean_rate) for r in requests),
+        entries=tuple(entries),
+        offers=tuple(offers),
+        network=_network(instance.network),
+        rules=rules,
+        limits=Limits(
+            usd_per_hour=instance.limits.usd_per_hour,
+            power_w=None if instance.limits.power_kw is None else instance.limits.power_kw * 1e3,
+            devices=instance.limits.devices,
+        ),
+        spare_replicas=instance.redundancy.spare_replicas,
+        rejections=tuple(rejections),
+        warnings=tuple([*warnings, *instance.suspicions()]),
+        assumptions=tuple(assumptions),
+        cards={"devices": device_cards, "model": model_card, "engine": engine_card},
+    )
+
+
+def _invalid(path: str, error: Exception) -> InvalidInput:
+    hint = ""
+    if isinstance(error, UnknownCard):
+        hint = f"`epd-opt catalog {error.kind}s` lists them"
+        if error.kind == "device":
+            hint += "; a device of your own needs a complete `card:`"
+    return InvalidInput([Problem(path=path, message=str(error), hint=hint)])
+
+
+def _model(instance: user.Instance, card: Any) -> tuple[Architecture, Any]:
+    wanted = instance.model if card is None else card
+    try:
+        if isinstance(wanted, str):
+            return catalog.model(wanted), catalog.model_card(wanted)
+        if wanted is None:
+            raise InvalidInput(
+                [Problem(path="model", message="the model is missing", hint="give a catalogue name or a mapping")]
+            )
+        if "huggingface_config" in wanted:
+            name = str(wanted.get("name", "model"))
+            return architecture_from_config(wanted["huggingface_config"], name), wanted
+        return catalog.architecture_from_card(wanted), wanted
+    except (UnknownCard, CardError) as error:
+        raise _invalid("model", error) from None
+
+
+def _engine(settings: user.EngineSettings, card: Any) -> tuple[Engine, Any]:
+    card = catalog.engine_card(settings.name) if card is None else card
+    engine = catalog.engine_from_card(card)
+    changes: dict[str, Any] = {
+        key: value
+        for key in ("max_sequences", "max_batched_tokens", "encoder_processes")
+        if (value := getattr(settings, key)) is not None
+    }
+    if settings.memory_fraction is not None:
+        changes["memory_fraction"] = settings.memory_fraction
+        changes["shared_memory_fraction"] = min(settings.memory_fraction, engine.shared_memory_fraction)
+    if settings.encoder_cache_gib is not None:
+        changes["encoder_cache_bytes"] = settings.encoder_cache_gib * _GIB
+    if settings.speculative is not None:
+        changes["speculative"] = Speculative(
+            draft_tokens=settings.speculative.draft_tokens, accepted_tokens=settings.speculative.accepted_tokens
+        )
+    return replace(engine, **changes), card
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        inner = result.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        result[key] = _merged(inner, value) if both else value
+    return result
+
+
+def _device(entry: user.DeviceEntry, card: Any, *, required: bool) -> tuple[Device | None, Any]:
+    path = format_path(["devices", entry.name])
+    try:
+        if card is None:
+            try:
+                base = catalog.device_card(entry.sku)
+            except UnknownCard:
+                if entry.card is None and not required:
+                    return None, None
+                if entry.card is None:
+                    raise
+                base = {"sku": entry.sku}
+            card = _merged(base, dict(entry.card or {}))
+            if entry.host_cores is not None:
+                units = card.get("server", {}).get("units", 1)
+                card = _merged(card, {"server": {"host_cores_per_unit": max(1, entry.host_cores // units)}})
+        return catalog.device_from_card(card, source=f"{path}.card"), card
+    except (UnknownCard, CardError) as error:
+        raise _invalid(path, error) from None
+
+
+def _cost_rules(instance: user.Instance) -> tuple[CostRules, list[Assumption]]:
+    """Ownership constants: the instance's, else the catalogue's typical ones, listed as assumptions where they act."""
+    constants = catalog.tariff()
+    accelerators = constants["accelerator_share_of_capex"]
+    host = constants["host_cpu_memory_storage_share_of_capex"]
+    network = constants["network_share_of_capex"]
+    assert accelerators.typical
+    assert host.typical
+    assert network.typical
+    defaults = {
+        "life_years": (constants["depreciation_years"].typical, "years", constants["depreciation_years"]),
+        "residual": (0.0, "share of the purchase price", None),
+        "cost_of_capital": (constants["cost_of_capital"].typical, "per year", constants["cost_of_capital"]),
+        "host_share": ((host.typical + network.typical) / accelerators.typical, "share of the purchase price", host),
+        "hours_per_year": (8760.0, "h", None),
+        "pue": (constants["pue"].typical, "ratio", constants["pue"]),
+        "electricity_usd_per_kwh": (
+            constants["electricity_industrial"].typical,
+            "USD/kWh",
+            constants["electricity_industrial"],
+        ),
+    }
+    values: dict[str, float] = {}
+    assumptions = []
+    owns = any(e.owned or (e.price is not None and e.price.purchase_usd is not None) for e in instance.devices)
+    for name, (default, unit, constant) in defaults.items():
+        stated = getattr(instance.cost, name)
+        assert default is not None
+        values[name] = default if stated is None else stated
+        if stated is None and owns:
+            assumptions.append(
+                Assumption(
+                    text=f"cost.{name}",
+                    value=round(default, 6),
+                    unit=unit,
+                    source=constant.source if constant else "convention of this program",
+                    confidence=constant.confidence.label if constant else "estimate",
+                )
+            )
+    return CostRules(**values), assumptions
+
+
+def _offer(
+    entry: user.DeviceEntry,
+    device: Device | None,
+    rules: CostRules,
+    warnings: list[str],
+    assumptions: list[Assumption],
+) -> tuple[Offer | None, Rejection]:
+    price = entry.price
+    refused = Rejection(
+        limit="no_price", device=entry.name, text=f"{entry.name} has no price; give devices.{entry.name}.price"
+    )
+    stock = entry.stock
+    if price is None:
+        if entry.owned == 0:
+            warnings.append(f"{entry.name} has no price and is left out; give devices.{entry.name}.price to offer it")
+            return None, refused
+        warnings.append(f"{entry.name} has no price: only the {entry.owned} owned units are on offer")
+        stock = entry.owned
+    per = 1 if price is None else _units_per(entry, price, device)
+    lot = 1 if price is None else per * math.ceil(price.pack / per)
+    power_w, idle_w = _power(entry, device, warnings)
+    purchase = None if price is None or price.purchase_usd is None else price.purchase_usd / per
+    rent = None if price is None or price.usd_per_hour is None else price.usd_per_hour / per
+    if purchase == 0 or rent == 0:
+        warnings.append(f"{entry.name} is offered at price 0")
+    if entry.stock is None:
+        warnings.append(f"{entry.name} has no stock limit: any number of units may be planned")
+    own_site = rent is None
+    per_joule = rules.energy_usd_per_joule()
+    return Offer(
+        name=entry.name,
+        sku=entry.sku,
+        stock=stock,
+        owned=entry.owned,
+        lot=lot,
+        usd_per_hour=rent if rent is not None else rules.capital_usd_per_hour(purchase or 0.0),
+        used_usd_per_hour=rules.energy_usd_per_hour(idle_w) if own_site else 0.0,
+        owned_usd_per_hour=0.0 if own_site else rules.energy_usd_per_hour(power_w),
+        busy_usd_per_unit_second=(power_w - idle_w) * per_joule if own_site else 0.0,
+        capex_usd=0.0 if purchase is None else purchase * (1.0 + rules.host_share),
+        power_w=power_w,
+    ), refused
+
+
+def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None) -> int:
+    if price.per == "device":
+        return 1
+    path = format_path(["devices", entry.name, "price", "per"])
+    if device is None:
+        raise InvalidInput(
+            [Problem(path=path, message=f"{price.per} prices need a card that says how many units a {price.per} holds")]
+        )
+    if price.per == "server":
+        return device.units_per_server
+    rack = device.scaleup_domain // device.logical_per_unit
+    if rack <= device.units_per_server:
+        raise InvalidInput(
+            [
+                Problem(
+                    path=path,
+                    message=f"{entry.sku} is not sold by the rack as far as its card says",
+                    hint="give the price per device or server, with pack: UNITS",
+                )
+            ]
+        )
+    return rack
+
+
+def _power(entry: user.DeviceEntry, device: Device | None, warnings: list[str]) -> tuple[float, float]:
+    """Nameplate and idle watts of one unit with its share of the host; figures of the instance are taken as they are."""
+    if device is None:
+        if entry.power_w is None and (entry.price is None or entry.price.usd_per_hour is None):
+            warnings.append(f"{entry.name}: power is unknown and taken as 0; give devices.{entry.name}.power_w")
+        power = entry.power_w or 0.0
+        return power, power if entry.idle_power_w is None else entry.idle_power_w
+    power = device.tdp_w * device.host_power_factor if entry.power_w is None else entry.power_w
+    idle = device.idle_w * device.host_power_factor if entry.idle_power_w is None else entry.idle_power_w
+    return power, min(idle, power)
+
+
+def _cuts(model: Architecture, device: Device) -> tuple[Parallelism, ...]:
+    """Degrees considered where the entry leaves them open: tensor degrees, and for expert models one group of attention
+    data parallelism over a server."""
+    server = max(device.scaleup_domain, device.units_per_server * device.logical_per_unit)
+    cuts = [Parallelism(tensor=degree) for degree in _DEFAULT_DEGREES if degree <= server]
+    if model.experts is not None and any(group.kind == "mla" for group in model.attention):
+        cuts += [
+            Parallelism(attention_data=ranks, expert=ranks)
+            for ranks in (8, 16, 32)
+            if ranks <= server and model.experts.routed % ranks == 0
+        ]
+    return tuple(cuts)
+
+
+def _entry(
+    entry: user.DeviceEntry, device: Device, model: Architecture, offer: Offer, instance: user.Instance
+) -> Entry:
+    stated = [entry.precision, instance.precision]
+    formats = {
+        key: next((value for p in stated if p is not None and (value := getattr(p, key)) is not None), default)
+        for key, default in (("weights", model.native_weights), ("kv_cache", "bf16"), ("encoder", "bf16"))
+    }
+    return Entry(
+        name=entry.name,
+        device=device,
+        precision=Precision(**formats),
+        cuts=tuple(sorted(entry.parallelisms() or _cuts(model, device))),
+        stages=entry.stages,
+        power_w=offer.power_w,
+        idle_w=device.idle_w,
+        stock=offer.stock,
+    )
+
+
+def _device_assumptions(name: str, device: Device, engine: str) -> list[Assumption]:
+    """Figure groups of a card that rest on less than a datasheet or a measurement, the fitted shares among them."""
+    result = []
+    shares = device.coefficients_for(engine).provenance
+    groups = {**device.provenance, "achieved shares and overheads": shares}
+    for group, provenance in sorted(groups.items()):
+        if group != "card" and provenance.confidence < Confidence.DATASHEET:
+            result.append(
+                Assumption(
+                    text=f"{name}: {group}",
+                    value="card",
+                    unit="",
+                    source=provenance.source,
+                    confidence=provenance.confidence.label,
+                )
+            )
+    return result
+
+
+def _network(network: user.Network) -> Network:
+    stated = network.gbit_per_s_per_device
+    latency = {} if network.latency_us is None else {"latency_s": network.latency_us * 1e-6}
+    return Network(
+        bandwidth_per_unit=None if stated is None else stated * 1e9 / 8,
+        conversion_factor=network.conversion_factor,
+        forbidden_pairs=frozenset(frozenset(pair) for pair in network.forbidden_kv_pairs),
+        **latency,
+    )
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3
+
+
+def _request(request: user.RequestClass, growth: float) -> RequestClass:
+    slo = request.slo
+    images, video = request.images, request.video
+    return RequestClass(
+        name=request.name,
+        rate=request.rate_per_s * growth,
+        mean_rate=request.rate_per_s if request.mean_rate_per_s is None else request.mean_rate_per_s,
+        text_tokens=request.text_tokens.distribution(),
+        output_tokens=request.output_tokens.distribution() if request.output_tokens else Distribution.constant(1),
+        cached_tokens=request.cached_tokens,
+        interarrival_scv=request.interarrival_scv,
+        images=None
+        if images is None or not request.has_images
+        else Images(
+            count=images.count.distribution(),
+            width_px=images.width_px,
+            height_px=images.height_px,
+            max_tokens=images.max_tokens,
+            tokens=images.tokens,
+            source_megapixels=images.source_megapixels,
+            cached_share=images.cached_share,
+        ),
+        video=None
+        if video is None
+        else Video(
+            seconds=video.seconds,
+            fps=video.fps,
+            max_frames=video.max_frames,
+            width_px=video.width_px,
+            height_px=video.height_px,
+            max_tokens_per_frame=video.max_tokens_per_frame,
+        ),
+        targets=Targets(
+            ttft_s=_seconds(slo.ttft_ms),
+            ttft_probability=(slo.ttft_percentile or slo.percentile) / 100.0,
+            itl_s=_seconds(slo.itl_ms),
+            itl_probability=(slo.itl_percentile or slo.percentile) / 100.0,
+            e2e_s=_seconds(slo.e2e_ms),
+            e2e_probability=(slo.e2e_percentile or slo.percentile) / 100.0,
+        ),
+    )

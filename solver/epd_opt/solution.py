@@ -1,0 +1,159 @@
+"""Reading a solved model: whole counts, a canonical routing for them, and routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulp
+
+from epd_models.candidate import STATES, Arc, Candidate
+from epd_opt.backends import Backend, Outcome, Settings
+from epd_opt.formulation import Formulation
+from epd_opt.problem import PlanningProblem
+
+_NOISE = 1e-9
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSolution:
+    """An open candidate: replicas, and requests/s on each of its arcs."""
+
+    candidate: Candidate
+    replicas: int
+    flows: Mapping[Arc, float]
+
+    def serves(self) -> dict[str, float]:
+        """Requests/s of each class."""
+        result: dict[str, float] = {}
+        for arc, rate in self.flows.items():
+            result[arc.request_class] = result.get(arc.request_class, 0.0) + rate
+        return dict(sorted(result.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A route of a class: the arcs it takes, as (pool index, arc), and its rate in requests/s."""
+
+    steps: tuple[tuple[int, Arc], ...]
+    rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A fleet and its routing."""
+
+    pools: tuple[PoolSolution, ...]
+    ways: Mapping[str, tuple[Way, ...]]
+
+
+def replica_counts(formulation: Formulation, outcome: Outcome) -> dict[int, int]:
+    """Whole replicas of every open candidate of an incumbent."""
+    assert outcome.values is not None
+    counts = {}
+    for k, variable in enumerate(formulation.variables.replicas):
+        count = round(outcome.values[variable.name])
+        if count > 0:
+            counts[k] = count
+    return counts
+
+
+def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend, settings: Settings) -> Solution | None:
+    """The canonical routing over a fixed fleet: least energy, then fixed weights that no two arcs share.
+
+    Returns
+    -------
+    Solution or None
+        None where the fleet cannot serve the demand.
+    """
+    sets, v = formulation.sets, formulation.variables
+    fixed = {v.replicas[k]: float(counts.get(k, 0)) for k in range(len(sets.candidates))}
+    fixed |= {v.open[k]: float(k in counts) for k in range(len(sets.candidates))}
+    model = pulp.LpProblem("routing", pulp.LpMinimize)
+    kept = [(k, arc) for (k, arc) in v.share if k in counts]
+    flows = {key: model.add_variable(f"f_{i}", 0, 1) for i, key in enumerate(kept)}
+    weights = {key: _weight(formulation, key, i) for i, key in enumerate(kept)}
+    model.setObjective(pulp.LpAffineExpression([(flows[key], weights[key]) for key in kept]))
+    renamed = {v.share[key]: flows[key] for key in kept}
+    dropped = {variable for key, variable in v.share.items() if key not in flows}
+    for name, row in formulation.model.constraints.items():
+        terms = {variable: coefficient for variable, coefficient in row.items() if variable not in dropped}
+        if not any(variable in renamed for variable in terms):
+            continue
+        if any(variable not in renamed and variable not in fixed for variable in terms):
+            continue
+        constant = row.constant + sum(c * fixed[variable] for variable, c in terms.items() if variable in fixed)
+        left = [(renamed[variable], c) for variable, c in terms.items() if variable in renamed]
+        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else 1e-9
+        model.addConstraint(
+            pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, name, -constant + tolerance)
+        )
+    outcome = backend.solve(model, settings)
+    if outcome.values is None or outcome.termination != "optimal":
+        return None
+    pools = []
+    for k, replicas in sorted(counts.items()):
+        candidate = sets.candidates[k]
+        rates = {
+            arc: outcome.values[flows[k, arc].name] * sets.demands[arc.request_class].rate for arc in candidate.arcs
+        }
+        pools.append(
+            PoolSolution(
+                candidate=candidate,
+                replicas=replicas,
+                flows={
+                    arc: rate for arc, rate in rates.items() if rate > _NOISE * sets.demands[arc.request_class].rate
+                },
+            )
+        )
+    return Solution(pools=tuple(pools), ways=_ways(sets.problem, pools))
+
+
+def _weight(formulation: Formulation, key: tuple[int, Arc], index: int) -> float:
+    """Energy cost of sending a class through an arc, on the scale of the objective, plus a tie-break below it."""
+    energy = formulation.model.objective.get(formulation.variables.share[key], 0.0)
+    return float(energy) + 1e-3 * (1.0 + (index * _GOLDEN) % 1.0)
+
+
+def _ways(problem: PlanningProblem, pools: list[PoolSolution]) -> dict[str, tuple[Way, ...]]:
+    """Flow decomposition: at every hand-over, what must have arrived earliest takes what arrived earliest."""
+    result = {}
+    for demand in problem.demands:
+        left = {
+            (p, arc): rate for p, pool in enumerate(pools) for arc, rate in pool.flows.items()
+            if arc.request_class == demand.name
+        }
+        partial = [Way(steps=((p, arc),), rate=rate) for (p, arc), rate in sorted(left.items(), key=_order) if arc.start.sender is None]
+        done: list[Way] = []
+        for state in STATES[1:]:
+            here = [way for way in partial if way.steps[-1][1].end.state == state]
+            partial = [way for way in partial if way.steps[-1][1].end.state != state]
+            if state == "done":
+                done += here
+                continue
+            partial += _continue(here, {k: r for k, r in left.items() if k[1].start.state == state and k[1].start.sender})
+        result[demand.name] = tuple(sorted(done, key=lambda way: (way.steps, way.rate)))
+    return result
+
+
+def _order(item: tuple[tuple[int, Arc], float]) -> tuple[int, int, Arc]:
+    (pool, arc), _ = item
+    return arc.start.level, pool, arc
+
+
+def _continue(here: list[Way], leaving: dict[tuple[int, Arc], float]) -> list[Way]:
+    """Match arrivals at hand-overs with the arcs that leave them, level by level."""
+    result: list[Way] = []
+    waiting = sorted(here, key=lambda way: (way.steps[-1][1].end.level, way.steps))
+    rates = [way.rate for way in waiting]
+    for (p, arc), rate in sorted(leaving.items(), key=_order):
+        for i, way in enumerate(waiting):
+            if way.steps[-1][1].end.sender != arc.start.sender or rates[i] <= 0.0 or rate <= 0.0:
+                continue
+            share = min(rate, rates[i])
+            rates[i] -= share
+            rate -= share
+            if share > _NOISE * way.rate:
+                result.append(Way(steps=(*way.steps, (p, arc)), rate=share))
+    return result
