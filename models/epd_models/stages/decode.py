@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from epd_models.memory import kv_shape
+from epd_models.architecture import AttentionGroup
+from epd_models.memory import kv_bytes_per_token, layer_weights
 from epd_models.precision import BYTES_PER_VALUE
 from epd_models.worker import Worker
 
@@ -45,90 +46,145 @@ class StepTime:
         return self.fixed + sequences * (self.per_sequence + self.context_s(context))
 
 
-def _streamed_expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
-    """Expected share of the routed experts that a batch of ``tokens`` tokens touches, and its slope per token.
+def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
+    """Expected share of the routed experts that a batch of ``tokens`` tokens touches, as the intercept and the slope
+    per token of its tangent.
 
-    Tokens choose experts independently and evenly: share = 1 - (1 - k/E)^tokens.
+    Tokens choose experts independently and evenly, ``share = 1 - (1 - k/E)^tokens``: concave, so the tangent lies
+    above it everywhere.
     """
     experts = worker.model.experts
     if experts is None:
         return 0.0, 0.0
-    miss = 1.0 - experts.active / experts.routed
-    if miss <= 0.0:
+    if experts.active == experts.routed:
         return 1.0, 0.0
-    untouched = miss**tokens
-    return 1.0 - untouched, -math.log(miss) * untouched
+    log_miss = math.log1p(-experts.active / experts.routed)
+    untouched = math.exp(log_miss * tokens)
+    slope = -log_miss * untouched
+    return max(0.0, 1.0 - untouched - slope * tokens), slope
+
+
+def _attention_s(worker: Worker, group: AttentionGroup, width: float) -> float:
+    """Seconds that one cached token of one sequence adds to an iteration, over all layers of a group.
+
+    The cache is streamed while the heads compute on it, so the longer of the two counts. FLOPs per query: four per
+    head and dimension; MLA heads attend in the latent, whose values are a little narrower than the keys counted here.
+    """
+    if group.kind == "linear":
+        return 0.0
+    cut, c = worker.cut, worker.coefficients
+    streaming = kv_bytes_per_token(group, worker.precision, cut) / worker.bandwidth
+    dimension = group.latent_dim if group.kind == "mla" else group.head_dim
+    flops = 4.0 * group.heads * dimension * group.layers * width / cut.tensor
+    computing = flops / (worker.device.peaks["bf16"] * c.decode_share)
+    return max(streaming, computing) / cut.attention_data
 
 
 def decode_step(worker: Worker, *, sequences: float) -> StepTime:
-    """Iteration time of a worker, linearised at a batch of ``sequences``.
+    """Iteration time of one lane of a worker, linearised at a batch of ``sequences``.
+
+    A pipeline of p stages runs p lanes side by side; a lane's iteration passes all stages one after the other, so it
+    takes as long as on one stage of the tensor degree alone, plus the hand-overs. Sequences spread evenly over the
+    ranks of attention data parallelism, experts hit evenly over all ranks. Weights, caches and FLOPs add up as if
+    nothing overlapped, except inside attention.
 
     Exact in the batch except for mixtures of experts, whose streamed weights are concave in it: there the tangent at
-    ``sequences`` bounds the time from above for every batch.
+    ``sequences`` bounds the time from above for every batch. Cross-attention counts as if every sequence carried its
+    images.
+
+    With speculative decoding an iteration verifies ``1 + draft_tokens`` positions per sequence, after as many passes
+    through a draft of one layer and the output head (an estimate) as there are draft tokens.
 
     Parameters
     ----------
     sequences : float
-        Sequences decoded together by the replica at the operating point.
+        Sequences decoded together by one lane of the replica at the operating point.
     """
     model, cut, c = worker.model, worker.cut, worker.coefficients
     ranks = cut.tensor * cut.attention_data
-    draft = worker.engine.speculative
-    width = 1.0 + (draft.draft_tokens if draft else 0)
-    emitted = 1.0 + (draft.accepted_tokens if draft else 0.0)
+    speculative = worker.engine.speculative
+    drafts = float(speculative.draft_tokens) if speculative else 0.0
+    width = 1.0 + drafts
 
-    per_value = BYTES_PER_VALUE[worker.precision.weights]
     head = float(model.vocab) * model.hidden
-    experts = model.routed_expert_parameters
-    rest = model.parameters - experts - model.embedding_parameters
-    share, slope = _streamed_expert_share(worker, sequences * width)
-    expert_stream_s = experts * per_value / ranks / worker.bandwidth
-    dense_stream_s = (rest * per_value + head * _BF16) / cut.tensor / worker.bandwidth
-    fixed = dense_stream_s + expert_stream_s * max(0.0, share - slope * sequences * width)
-    per_sequence = expert_stream_s * slope * width
+    weights = layer_weights(model, worker.precision, cut)
+    head_s = head * _BF16 / cut.tensor / worker.bandwidth
+    shared_s, routed_s = weights.shared / worker.bandwidth, weights.routed / worker.bandwidth
+    fixed = shared_s + head_s + drafts * (shared_s / model.layers + head_s)
+    per_sequence = 0.0
+    if model.experts is not None:
+        touched, per_token = _expert_share(worker, sequences * width)
+        fixed += routed_s * touched
+        per_sequence += routed_s * per_token * width
+        touched, per_token = _expert_share(worker, sequences)
+        fixed += drafts * routed_s / model.experts.layers * touched
+        per_sequence += drafts * routed_s / model.experts.layers * per_token
 
-    flops = 2.0 * (model.active_parameters - model.embedding_parameters + head) * width
+    layers_flops = 2.0 * (model.active_parameters - model.embedding_parameters)
+    flops = (layers_flops + 2.0 * head) * width + (layers_flops / model.layers + 2.0 * head) * drafts
     per_sequence += flops / ranks / (worker.peak * c.decode_share)
 
-    overheads = c.step_overhead_s + model.layers * c.layer_overhead_s
-    collectives = (2 * model.layers if cut.tensor > 1 else 0) + (
-        2 * model.experts.layers if model.experts and cut.attention_data * cut.expert > 1 else 0
-    )
-    overheads += collectives * c.collective_latency_s + (cut.pipeline - 1) * c.collective_latency_s
-    if draft:
-        overheads += draft.draft_tokens * (dense_stream_s / model.layers + c.step_overhead_s / 4 + c.layer_overhead_s)
-    per_sequence += width * collective_bytes_per_token(worker) / worker.link
+    fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + (model.layers + drafts) * c.layer_overhead_s
+    fixed += collectives(worker) * c.collective_latency_s
+    per_sequence += width * collective_s_per_token(worker)
 
-    kv = kv_shape(model, worker.precision, cut)
-    stages = cut.pipeline
-    peak = worker.device.peaks.get("bf16", worker.peak) * c.decode_share
-    per_context = kv.per_token * stages / worker.bandwidth / cut.attention_data
-    windows = tuple((w, size * stages / worker.bandwidth / cut.attention_data) for w, size in kv.windows)
+    per_context = 0.0
+    windows = []
     for group in model.attention:
-        if group.kind == "mla":
-            per_context += 4.0 * group.heads * group.latent_dim * group.layers * width / ranks / peak
-    per_sequence += 2.0 * kv.fixed * stages / worker.bandwidth / cut.attention_data
+        seconds = _attention_s(worker, group, width)
+        if group.kind == "linear":
+            per_sequence += 2.0 * group.state_bytes / ranks / worker.bandwidth
+        elif group.kind == "sliding":
+            windows.append((group.window or 0, seconds))
+        elif group.kind == "cross":
+            per_sequence += seconds * group.positions
+        else:
+            per_context += seconds
     return StepTime(
-        fixed=fixed + overheads,
+        fixed=fixed,
         per_sequence=per_sequence,
         per_context=per_context,
-        windows=windows,
-        tokens=emitted,
+        windows=tuple(windows),
+        tokens=1.0 + (speculative.accepted_tokens if speculative else 0.0),
     )
+
+
+def _all_reduces(worker: Worker) -> int:
+    """All-reduces inside the tensor group in one pass: after attention, and after the feed-forward unless attention data
+    parallelism exchanges experts there."""
+    model, cut = worker.model, worker.cut
+    if cut.tensor == 1:
+        return 0
+    exchanged = model.experts.layers if model.experts is not None and cut.attention_data > 1 else 0
+    return 2 * model.layers - exchanged
+
+
+def collectives(worker: Worker) -> int:
+    """Collective operations in one pass through the model: all-reduces, dispatch and combine of experts under attention
+    data parallelism, hand-overs between pipeline stages."""
+    model, cut = worker.model, worker.cut
+    exchanges = 2 * model.experts.layers if model.experts is not None and cut.attention_data > 1 else 0
+    return _all_reduces(worker) + exchanges + cut.pipeline - 1
 
 
 def collective_bytes_per_token(worker: Worker) -> float:
-    """Bytes that one token sends over each rank's link in one pass through the model.
+    """Bytes that one token sends over each rank's link in one pass through the model, on average over the ranks.
 
-    Two all-reduces of the hidden state per layer under tensor parallelism (ring: 2 (t-1)/t of the payload); dispatch
-    and combine of ``active`` copies per expert layer where experts are spread over ranks.
+    All-reduces of the hidden state (ring: 2 (t-1)/t of the payload). Dispatch and combine send a copy to every rank
+    that holds a slice of one of the token's experts: ``active`` ranks where each expert is whole, all of them where
+    experts are cut.
     """
     model, cut = worker.model, worker.cut
-    total = 0.0
-    if cut.tensor > 1:
-        total += 2.0 * model.layers * model.hidden * _BF16 * 2.0 * (cut.tensor - 1) / cut.tensor / cut.attention_data
+    ranks = cut.tensor * cut.attention_data
+    payload = model.hidden * _BF16
+    total = _all_reduces(worker) * payload * 2.0 * (cut.tensor - 1) / cut.tensor / cut.attention_data
     if model.experts is not None and cut.attention_data > 1:
-        ranks = cut.tensor * cut.attention_data
-        payload = model.experts.active * model.hidden * _BF16 * 2.0 * model.experts.layers
-        total += payload * (ranks - 1) / ranks / ranks
-    return total + (cut.pipeline - 1) * model.hidden * _BF16 / cut.tensor
+        copies = min(model.experts.active * (ranks // cut.expert), ranks)
+        total += 2.0 * model.experts.layers * copies * payload * (ranks - 1) / ranks / ranks
+    return total + (cut.pipeline - 1) * payload / ranks
+
+
+def collective_s_per_token(worker: Worker) -> float:
+    """Seconds on the links that one token adds to a pass through the model; none where nothing is sent."""
+    sent = collective_bytes_per_token(worker)
+    return sent / worker.link if sent > 0.0 else 0.0

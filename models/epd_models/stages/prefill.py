@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epd_models.memory import layer_weights
 from epd_models.precision import BYTES_PER_VALUE
-from epd_models.stages.decode import collective_bytes_per_token
+from epd_models.stages.decode import collective_s_per_token, collectives
 from epd_models.worker import Worker
 
 _BF16 = BYTES_PER_VALUE["bf16"]
@@ -30,7 +31,10 @@ class PrefillTime:
     per_chunk : float
         Overheads of one iteration that prefills, seconds; a loop that decodes anyway does not pay them again.
     latency_factor : float
-        Own latency over device time: attention data parallelism prefills one prompt on one of its ranks.
+        Own latency over device time of the matrix part: attention data parallelism prefills one prompt on one of its
+        tensor groups, whose experts alone are spread over all ranks.
+    attention_factor : float
+        The same for attention, which stays on that group.
     """
 
     per_token: float
@@ -38,59 +42,67 @@ class PrefillTime:
     windows: tuple[tuple[int, float], ...]
     per_chunk: float
     latency_factor: float
+    attention_factor: float
 
     def busy_s(self, new: Floats, cached: float = 0.0) -> Floats:
-        """Replica seconds taken by prompts of ``new`` tokens behind ``cached`` ones; shape of ``new``."""
-        pairs = new * (cached + new / 2.0)
-        seconds = self.per_token * new + self.per_token_pair * pairs
-        for window, per_pair in self.windows:
-            seconds = seconds + per_pair * np.minimum(pairs, new * window)
-        return seconds
+        """Lane seconds taken by prompts of ``new`` tokens behind ``cached`` ones; shape of ``new``."""
+        return self.per_token * new + self._attention_s(new, cached)
 
-    def own_s(self, new: float, cached: float = 0.0) -> float:
-        """Seconds until one prompt is read when nothing else runs, iteration overheads left out."""
-        return self.latency_factor * float(self.busy_s(np.array([new]), cached)[0])
+    def own_s(self, new: Floats, cached: float = 0.0) -> Floats:
+        """Seconds until a prompt is read when nothing else runs, iteration overheads left out; shape of ``new``."""
+        return self.latency_factor * self.per_token * new + self.attention_factor * self._attention_s(new, cached)
+
+    def _attention_s(self, new: Floats, cached: float) -> Floats:
+        seconds = self.per_token_pair * new * (cached + new / 2.0)
+        for window, per_pair in self.windows:
+            growing = np.clip(window - cached, 0.0, new)
+            seconds = seconds + per_pair * (growing * (cached + growing / 2.0) + (new - growing) * window)
+        return seconds
 
 
 def prefill_time(worker: Worker) -> PrefillTime:
-    """Prefill coefficients of a worker.
+    """Prefill coefficients of one lane of a worker (see :func:`epd_models.stages.decode.decode_step`).
 
     FLOPs: two per active parameter and token (embedding left out, the output head runs once per prompt), four per head
-    dimension and attended pair. Pipeline stages work on successive chunks, so they change neither the latency nor, per
-    lane, the throughput.
+    dimension and attended pair (MLA keys carry a rotary part of 64 besides), six per state element and token in linear
+    attention. Cross-attention counts as if every prompt carried its images. An iteration streams all weights once.
     """
     model, cut, c = worker.model, worker.cut, worker.coefficients
     ranks = cut.tensor * cut.attention_data
     rate = worker.peak * c.prefill_share
-    attention_rate = worker.device.peaks.get("bf16", worker.peak) * c.prefill_share
+    attention_rate = worker.device.peaks["bf16"] * c.prefill_share
     experts = model.experts
     expert_active = 3.0 * model.hidden * experts.dim * experts.active * experts.layers if experts is not None else 0.0
     rest_active = model.active_parameters - model.embedding_parameters - expert_active
-    linear_flops = 0.0
+    narrow = 0.0
     pair, windows = 0.0, []
     for group in model.attention:
+        per_pair = 4.0 * group.heads * group.head_dim * group.layers
         if group.kind == "linear":
-            linear_flops += 6.0 * group.linear_value_heads * group.linear_head_dim**2 * group.layers
-        elif group.kind == "mla":
-            pair += group.heads * (4.0 * group.head_dim + 128.0) * group.layers
+            narrow += 6.0 * group.linear_value_heads * group.linear_head_dim**2 * group.layers
+        elif group.kind == "cross":
+            narrow += per_pair * group.positions
         elif group.kind == "sliding":
-            per_pair = 4.0 * group.heads * group.head_dim * group.layers / ranks / attention_rate
-            windows.append((group.window or 0, per_pair))
-        elif group.kind == "full":
-            pair += 4.0 * group.heads * group.head_dim * group.layers
-    per_token = (2.0 * (rest_active + expert_active) + linear_flops) / ranks / rate
-    per_token += collective_bytes_per_token(worker) / worker.link
-    collectives = 2 * model.layers if cut.tensor > 1 else 0
-    one_rank = 2.0 * rest_active / cut.tensor / rate + 2.0 * expert_active / ranks / rate
-    both = 2.0 * (rest_active + expert_active) / ranks / rate
-    weights = model.parameters * BYTES_PER_VALUE[worker.precision.weights] / ranks
+            windows.append((group.window or 0, per_pair / ranks / attention_rate))
+        elif group.kind == "mla":
+            pair += per_pair + 2.0 * 64 * group.heads * group.layers
+        else:
+            pair += per_pair
+    on_group = 2.0 * rest_active / rate + narrow / attention_rate
+    on_all = 2.0 * expert_active / rate
+    weights = layer_weights(model, worker.precision, cut)
+    streamed = weights.shared + weights.routed + float(model.vocab) * model.hidden * _BF16 / cut.tensor
+    sending = collective_s_per_token(worker)
+    per_token = (on_group + on_all) / ranks + sending
+    alone = on_group / cut.tensor + on_all / ranks + sending * cut.attention_data
     return PrefillTime(
         per_token=per_token,
         per_token_pair=pair / ranks / attention_rate,
         windows=tuple(windows),
         per_chunk=c.step_overhead_s
         + model.layers * c.layer_overhead_s
-        + collectives * c.collective_latency_s
-        + weights / worker.bandwidth,
-        latency_factor=one_rank / both,
+        + collectives(worker) * c.collective_latency_s
+        + streamed / worker.bandwidth,
+        latency_factor=alone / per_token,
+        attention_factor=float(cut.attention_data),
     )
