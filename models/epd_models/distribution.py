@@ -70,9 +70,7 @@ class Distribution:
         if sigma == 0:
             return cls.constant(mean)
         mu = math.log(mean) - sigma * sigma / 2
-        edges = np.concatenate(
-            [np.linspace(0.0, 0.9, 25), [0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0]]
-        )
+        edges = np.concatenate([np.linspace(0.0, 0.9, 25), [0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0]])
         normal = NormalDist()
         z_edges = [-math.inf, *(normal.inv_cdf(p) for p in edges[1:-1]), math.inf]
         shifted = np.array([normal.cdf(z_edge - sigma) for z_edge in z_edges])

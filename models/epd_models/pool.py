@@ -41,8 +41,6 @@ class Hop:
         Seconds on the way to the first token without waits and hand-over, at the class's size quantile.
     receives, sends : float
         Bytes handed over on arrival and on leaving, at the class's size quantile; 0 where nothing is.
-    mean_receives, mean_sends : float
-        The same on average, for the load on links.
     queues : tuple of str
         Queues that the class waits in.
     """
@@ -56,8 +54,6 @@ class Hop:
     queues: tuple[str, ...] = ()
     receives: float = 0.0
     sends: float = 0.0
-    mean_receives: float = 0.0
-    mean_sends: float = 0.0
 
     @property
     def name(self) -> str:
@@ -76,7 +72,8 @@ class Settings:
     Attributes
     ----------
     itl_level_s : float
-        Mean token interval that loop workers are sized for; 0 for pools that do not decode.
+        Mean iteration time that loop workers are sized for (the token interval times the tokens that an iteration
+        emits); 0 for pools that do not decode.
     batch : int
         Compiled batch size on devices with static shapes; 0 elsewhere.
     fan_out : int
@@ -105,6 +102,8 @@ class Pool:
         Replica-seconds of work per request of each class.
     bandwidth : float
         Network bytes/s of one replica.
+    tokens_per_step : float
+        Tokens that a sequence gains per iteration (above 1 with speculative decoding).
     kv_bytes : float
         KV memory of one replica, after weights, activations and encoder; 0 for encoder pools.
     """
@@ -124,3 +123,4 @@ class Pool:
     max_batched_tokens: int
     memory_fraction: float
     encoder_processes: int
+    tokens_per_step: float = 1.0

@@ -289,7 +289,13 @@ _RAY = ("sizes", "scale", "theta", "spread")
 
 
 def _design(
-    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, sizes: Array, tilts: Array
+    services: Sequence[ServiceMoments],
+    rates: Sequence[float],
+    mix: _Mix,
+    tau: float,
+    tail: float,
+    sizes: Array,
+    tilts: Array,
 ) -> _Ray:
     """The tilt that serves most of the mix, for each size: a search over tilts, each solved by bisection."""
     depth = math.log(1.0 / tail)
@@ -416,7 +422,9 @@ def waiting_points(
     rates = [rate_hint[s.name] for s in flowing]
     rays = [(rates, 2.3)]
     if len(flowing) > 1:
-        rays += [([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing]
+        rays += [
+            ([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing
+        ]
     points: list[WaitingPoint] = []
     targets: list[Array] = []
     for ray_rates, ratio in rays:
@@ -529,9 +537,10 @@ def predicted_wait(
 
     def log_tail(wait: float) -> float:
         mix = _mix(flowing, rates, wait)
-        own = max(share * float(s.own_burst(np.array(theta))) for s, share in zip(flowing, mix.own, strict=True))
-        arrays = (np.array([value]) for value in (servers, work, theta, own))
-        return float(_log_tail(mix, wait, *arrays)[0])
+        spread = max(mix.least_spread, 1e-300)
+        rate = np.array([min(theta, (servers - work) / (spread * servers))])
+        size, load = np.array([servers]), np.array([work])
+        return float(_log_tail(mix, wait, -depth, size, load, rate, _own_burst(flowing, mix, rate))[0])
 
     if log_tail(0.0) <= depth:
         return 0.0

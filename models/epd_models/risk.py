@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from epd_models.request import RequestLoad
 
 LEVEL_SHARES = {
-    "encoded": (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8),
-    "prefilled": (0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.97),
+    "encoded": (0.1, 0.25, 0.45, 0.65),
+    "prefilled": (0.4, 0.7, 0.85, 0.95),
 }
 """Levels of elapsed time at the hand-overs, as shares of the class's TTFT target."""
 

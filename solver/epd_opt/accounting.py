@@ -63,7 +63,8 @@ def spares(problem: PlanningProblem, pools: Sequence[PoolSolution]) -> list[int]
 def pool_units(problem: PlanningProblem, pools: Sequence[PoolSolution]) -> list[Fraction]:
     """Sold units of each pool, spares included."""
     return [
-        (pool.replicas + spare) * pool.candidate.units for pool, spare in zip(pools, spares(problem, pools), strict=True)
+        (pool.replicas + spare) * pool.candidate.units
+        for pool, spare in zip(pools, spares(problem, pools), strict=True)
     ]
 
 

@@ -160,6 +160,7 @@ def _pool(pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour:
     point = candidate.operating_point
     return doc.Pool(
         name=name,
+        key=candidate.key,
         placement=candidate.placement,
         stages=list(candidate.stages),
         sku=candidate.sku,

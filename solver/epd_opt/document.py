@@ -59,6 +59,7 @@ class Pool(_Part):
     """Replicas of one kind at one operating point."""
 
     name: str = Field(description="Unique name.")
+    key: str = Field(description="Identity of the pool's operating point among all that the models offer.")
     placement: str = Field(description="Stages that sit together.")
     stages: list[str] = Field(description="Stages that the pool runs.")
     sku: str = Field(description="SKU.")

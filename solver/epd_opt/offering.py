@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from epd_models.candidate import Candidate, Rejection, State
 from epd_models.placement import LAST_LEVEL, Behaviour, Context, modelled_candidates
 from epd_models.placement.measured import MEASURED_SENDER, MeasuredWorker, measured_candidate
-from epd_models.request import RequestLoad, UnservableClass, request_load
+from epd_models.request import ContextExceeded, RequestLoad, request_load
 from epd_models.transfer import Sender
+from epd_opt.address import format_path
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.problem import PlanningProblem
 from epd_opt.resolve import Resolved
@@ -25,11 +26,15 @@ class Offering:
         For each modelled candidate's key, the physics that predicts its times.
     rejections : tuple of Rejection
         What is not on offer, and why.
+    fastest : Mapping[str, float]
+        Seconds to the first token on the fastest way of each class through modelled pools, without any wait; classes
+        without such a way are absent.
     """
 
     problem: PlanningProblem
     behaviours: Mapping[str, Behaviour]
     rejections: tuple[Rejection, ...]
+    fastest: Mapping[str, float]
 
 
 def loads_of(resolved: Resolved) -> tuple[tuple[RequestLoad, ...], tuple[Rejection, ...]]:
@@ -39,10 +44,21 @@ def loads_of(resolved: Resolved) -> tuple[tuple[RequestLoad, ...], tuple[Rejecti
         for request in resolved.requests:
             try:
                 loads.append(request_load(request, resolved.model))
-            except UnservableClass as error:
+            except ContextExceeded as error:
                 rejections.append(
-                    Rejection(limit=error.limit, device="", request_class=request.name, text=str(error))
+                    Rejection(
+                        limit="context_length",
+                        device="",
+                        request_class=request.name,
+                        wanted=error.wanted,
+                        best_reachable=error.most,
+                        text=str(error),
+                    )
                 )
+            except ValueError as error:
+                key = "video" if request.video is not None else "images"
+                path = format_path(["workload", "classes", request.name, key])
+                raise InvalidInput([Problem(path=path, message=str(error))]) from None
     return tuple(loads), tuple(rejections)
 
 
@@ -73,12 +89,13 @@ def offering(resolved: Resolved) -> Offering:
                 senders.setdefault((name, passage[1]), set()).add(MEASURED_SENDER)
     candidates: list[Candidate] = []
     behaviours: dict[str, Behaviour] = {}
+    fastest: dict[str, float] = {}
     if resolved.model is not None and loads:
         modelled = modelled_candidates(
             context_of(resolved, loads), resolved.entries, resolved.instance.placements, senders
         )
         candidates += modelled.candidates
-        behaviours = dict(modelled.behaviours)
+        behaviours, fastest = dict(modelled.behaviours), dict(modelled.fastest)
         rejections = (*rejections, *modelled.rejections)
         senders = {key: set(found) for key, found in modelled.senders.items()}
     for worker in workers:
@@ -94,6 +111,7 @@ def offering(resolved: Resolved) -> Offering:
             spare_replicas=resolved.spare_replicas,
         ),
         behaviours=behaviours,
+        fastest=fastest,
         rejections=(*resolved.rejections, *rejections),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
 from epd_opt.backends import Settings, backend
 from epd_opt.formulation import build
-from epd_opt.infeasible import reasons
+from epd_opt.infeasible import limiting, unservable
 from epd_opt.instance import Instance
 from epd_opt.offering import offering
 from epd_opt.plan import Plan
@@ -17,12 +17,10 @@ from epd_opt.prune import prune
 from epd_opt.reading import read
 from epd_opt.resolve import resolve
 from epd_opt.solution import replica_counts, route
-from epd_opt.verify import verify
+from epd_opt.verify import VerificationError, verify
 
 
-def solve(
-    instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None
-) -> Plan:
+def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None) -> Plan:
     """Find the cheapest fleet that serves an instance within its targets.
 
     Parameters
@@ -50,6 +48,9 @@ def solve(
     instance = instance if isinstance(instance, Instance) else read(instance)
     resolved = resolve(instance)
     offered = offering(resolved)
+    why = unservable(resolved, offered)
+    if why is not None:
+        return Plan(infeasible_document(resolved, why, None, start))
     problem = prune(offered.problem)
     say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
     solver = backend(instance.solver.name)
@@ -60,10 +61,13 @@ def solve(
     outcome = solver.solve(formulation.model, settings)
     say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
     if outcome.termination == "infeasible":
-        return Plan(infeasible_document(resolved, reasons(resolved, offered, solver, settings), outcome, start))
+        why = limiting(problem, solver, settings)
+        return Plan(infeasible_document(resolved, why, outcome, start))
     if outcome.values is None:
         return Plan(stopped_document(resolved, outcome, start))
     solution = route(formulation, replica_counts(formulation, outcome), solver, settings)
+    if solution is None:
+        raise VerificationError("the fleet found by the solver cannot route the demand")
     plan = Plan(feasible_document(resolved, offered, formulation, outcome, solution, start))
-    verify(plan)
+    verify(plan, offered=offered, resolved=resolved)
     return plan

@@ -14,6 +14,7 @@ from rich.text import Text
 from epd_opt.document import ClassResult, Cost, PlanDocument, Pool
 
 _WIDTH = 118
+_RULED = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 
 
 def money(usd: float | None) -> str:
@@ -83,7 +84,7 @@ def _headline(document: PlanDocument, cost: Cost) -> Text:
 
 
 def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table = Table(box=_RULED, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title, justify in columns:
         table.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]
     return table
@@ -168,7 +169,11 @@ def _routes(result: ClassResult) -> str:
 
 def _devices(document: PlanDocument) -> Table:
     table = _table(
-        ("device", "left"), ("in use", "right"), ("owned", "right"), ("to buy or rent", "right"), ("stock", "right"),
+        ("device", "left"),
+        ("in use", "right"),
+        ("owned", "right"),
+        ("to buy or rent", "right"),
+        ("stock", "right"),
         ("$/h", "right"),
     )
     for name, use in document.devices.items():
@@ -199,8 +204,6 @@ def _infeasible(document: PlanDocument) -> list[RenderableType]:
     assert document.infeasibility is not None
     parts: list[RenderableType] = [Text(f"{document.instance}: infeasible", style="bold red")]
     parts += [Text(f"  {reason.limit}: {reason.text}") for reason in document.infeasibility.reasons]
-    parts += [
-        Text(f"  try {mend.change}: {mend.to:g}", style="green") for mend in document.infeasibility.mends
-    ]
+    parts += [Text(f"  try {mend.change}: {mend.to:g}", style="green") for mend in document.infeasibility.mends]
     parts += [Text(f"warning: {warning}", style="yellow") for warning in document.warnings]
     return parts

@@ -149,7 +149,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
         ),
         spare_replicas=instance.redundancy.spare_replicas,
         rejections=tuple(rejections),
-        warnings=tuple([*warnings, *instance.suspicions()]),
+        warnings=(*warnings, *instance.suspicions()),
         assumptions=tuple(assumptions),
         cards={"devices": device_cards, "model": model_card, "engine": engine_card},
     )
@@ -205,8 +205,9 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for key, value in over.items():
         inner = result.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        result[key] = _merged(inner, value) if both else value
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            value = _merged(inner, value)
+        result[key] = value
     return result
 
 

@@ -86,9 +86,7 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
         constant = row.constant + sum(c * fixed[variable] for variable, c in terms.items() if variable in fixed)
         left = [(renamed[variable], c) for variable, c in terms.items() if variable in renamed]
         tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else 1e-9
-        model.addConstraint(
-            pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, name, -constant + tolerance)
-        )
+        model.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, name, -constant + tolerance))
     outcome = backend.solve(model, settings)
     if outcome.values is None or outcome.termination != "optimal":
         return None
@@ -120,20 +118,17 @@ def _ways(problem: PlanningProblem, pools: list[PoolSolution]) -> dict[str, tupl
     """Flow decomposition: at every hand-over, what must have arrived earliest takes what arrived earliest."""
     result = {}
     for demand in problem.demands:
-        left = {
-            (p, arc): rate for p, pool in enumerate(pools) for arc, rate in pool.flows.items()
-            if arc.request_class == demand.name
-        }
-        partial = [Way(steps=((p, arc),), rate=rate) for (p, arc), rate in sorted(left.items(), key=_order) if arc.start.sender is None]
-        done: list[Way] = []
-        for state in STATES[1:]:
+        steps = sorted(
+            (((p, arc), rate) for p, pool in enumerate(pools) for arc, rate in pool.flows.items()), key=_order
+        )
+        steps = [(step, rate) for step, rate in steps if step[1].request_class == demand.name]
+        partial = [Way(steps=(step,), rate=rate) for step, rate in steps if step[1].start.sender is None]
+        for state in STATES[1:-1]:
             here = [way for way in partial if way.steps[-1][1].end.state == state]
+            onward = [(s, rate) for s, rate in steps if s[1].start.state == state and s[1].start.sender is not None]
             partial = [way for way in partial if way.steps[-1][1].end.state != state]
-            if state == "done":
-                done += here
-                continue
-            partial += _continue(here, {k: r for k, r in left.items() if k[1].start.state == state and k[1].start.sender})
-        result[demand.name] = tuple(sorted(done, key=lambda way: (way.steps, way.rate)))
+            partial += _continue(here, onward)
+        result[demand.name] = tuple(sorted(partial, key=lambda way: (way.steps, way.rate)))
     return result
 
 
@@ -142,12 +137,12 @@ def _order(item: tuple[tuple[int, Arc], float]) -> tuple[int, int, Arc]:
     return arc.start.level, pool, arc
 
 
-def _continue(here: list[Way], leaving: dict[tuple[int, Arc], float]) -> list[Way]:
+def _continue(here: list[Way], leaving: list[tuple[tuple[int, Arc], float]]) -> list[Way]:
     """Match arrivals at hand-overs with the arcs that leave them, level by level."""
     result: list[Way] = []
     waiting = sorted(here, key=lambda way: (way.steps[-1][1].end.level, way.steps))
     rates = [way.rate for way in waiting]
-    for (p, arc), rate in sorted(leaving.items(), key=_order):
+    for (p, arc), rate in leaving:
         for i, way in enumerate(waiting):
             if way.steps[-1][1].end.sender != arc.start.sender or rates[i] <= 0.0 or rate <= 0.0:
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from epd_models.candidate import Stage
 from epd_models.entry import Entry
 from epd_models.parallelism import Parallelism
@@ -11,7 +13,6 @@ from epd_models.pool import Hop, Pool, Queue, Settings
 from epd_models.row import Row
 
 STAGES: tuple[Stage, ...] = ("encode",)
-CUTS = (Parallelism(),)
 _FAN_OUTS = (1, 2, 4, 8)
 
 
@@ -45,7 +46,7 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
         count = load.quantile(load.image_counts, shares.size_probability)
         size = parts.embedding_bytes(load)
         rate = load.encoded_share * load.mean_images
-        services.append(parts.service(load, load.image_counts * image_s, share=load.encoded_share))
+        services.append(parts.service(load, np.zeros_like(load.image_counts), load.image_counts * image_s))
         compute.append((load.name, rate * time.device_s))
         host.append((load.name, rate * time.host_s / parts.host_cores(entry)))
         mean_size = float(size @ load.weights)
@@ -60,7 +61,6 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
                 own_s=image_s * (1.0 + (count - 1.0) / chosen.fan_out) if count > 0 else 0.0,
                 queues=("encode",),
                 sends=load.quantile(size, shares.size_probability),
-                mean_sends=mean_size,
             )
         )
     rows = [Row(kind="compute", load=tuple(compute)), Row(kind="host", load=tuple(host))]

@@ -28,7 +28,7 @@ from epd_models.risk import Promise, RiskShares, promises, risk_shares
 from epd_models.row import Row
 from epd_models.stages.decode import StepTime, decode_step
 from epd_models.stages.encode import EncodeTime, encode_time
-from epd_models.stages.prefill import PrefillTime, prefill_time
+from epd_models.stages.prefill import PrefillTime
 from epd_models.transfer import LINK_LOAD_LIMIT, Network
 from epd_models.worker import Worker
 
@@ -126,7 +126,8 @@ def check_encoder_memory(
     """Raise :class:`NotBuildable` unless so many encoder processes fit into this share of a logical device."""
     check_encoder_formats(entry)
     need = processes * (
-        encoder_weights_bytes(context.model, entry.precision) + encoder_activation_bytes(context.model, _positions(context))
+        encoder_weights_bytes(context.model, entry.precision)
+        + encoder_activation_bytes(context.model, _positions(context))
     )
     need += context.engine.runtime_bytes if runtime else 0.0
     have = entry.device.memory_bytes * fraction
@@ -173,13 +174,15 @@ def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
     return result
 
 
-def service(load: RequestLoad, seconds: Floats, *, share: float = 1.0) -> ServiceMoments:
-    """A class's service; ``seconds`` of shape (sizes,); with probability ``1 - share`` there is nothing to do."""
+def service(load: RequestLoad, work: Floats, images: Floats | None = None) -> ServiceMoments:
+    """A class's service: ``work`` always, ``images`` unless they are found in the encoder cache; shape (sizes,)."""
+    share = load.encoded_share if images is not None else 1.0
+    weighted = [(work if images is None else work + images, share)]
+    weighted += [(work, 1.0 - share)] if share < 1.0 else []
     merged: dict[float, float] = {}
-    for value, weight in zip(seconds.tolist(), (load.weights * share).tolist(), strict=True):
-        merged[value] = merged.get(value, 0.0) + weight
-    if share < 1.0:
-        merged[0.0] = merged.get(0.0, 0.0) + 1.0 - share
+    for seconds, part in weighted:
+        for value, weight in zip(seconds.tolist(), (load.weights * part).tolist(), strict=True):
+            merged[value] = merged.get(value, 0.0) + weight
     ordered = sorted(item for item in merged.items() if item[1] > 0)
     return ServiceMoments(
         name=load.name,
@@ -187,6 +190,37 @@ def service(load: RequestLoad, seconds: Floats, *, share: float = 1.0) -> Servic
         weights=tuple(weight for _, weight in ordered),
         scv=load.request.interarrival_scv,
     )
+
+
+def check_peak(load: RequestLoad, kv: KvShape, memory: float, entry: Entry, cut: Parallelism) -> float:
+    """KV bytes on one logical device of a very long request of the class.
+
+    Raises
+    ------
+    NotBuildable
+        It does not fit.
+    """
+    peak = kv.held(load.peak_context, images=load.has_vision)
+    if peak > memory:
+        raise NotBuildable(
+            Rejection(
+                limit="memory",
+                device=entry.name,
+                pool=cut.label,
+                request_class=load.name,
+                wanted=peak,
+                best_reachable=memory,
+                text=f"{entry.name} {cut.label}: a long request of class {load.name!r} "
+                f"({load.peak_context:.0f} tokens) holds {peak / _GIB:.2f} GiB of KV cache per device; "
+                f"{memory / _GIB:.2f} GiB are left",
+            )
+        )
+    return peak
+
+
+def portions(context: Context) -> int:
+    """Number of ways to share end-to-end targets: the most that any class has."""
+    return max((len(promises(load)) for load in context.loads), default=1)
 
 
 def embedding_bytes(load: RequestLoad) -> Floats:
@@ -226,8 +260,8 @@ def in_line_encode(context: Context, load: RequestLoad, times: dict[str, EncodeT
     return load.image_counts * times[load.name].serial_s
 
 
-def step_time(context: Context, worker: Worker, settings: Settings, itl_s: float) -> StepTime:
-    """Iteration time linearised at the batch that fills four fifths of ``itl_s``, or at the compiled batch."""
+def step_time(context: Context, worker: Worker, settings: Settings) -> StepTime:
+    """Iteration time linearised at the batch that fills four fifths of the level, or at the compiled batch."""
     if settings.batch:
         return decode_step(worker, sequences=settings.batch)
     context_tokens = max((load.mean_prompt for load in context.loads), default=0.0)
@@ -235,7 +269,7 @@ def step_time(context: Context, worker: Worker, settings: Settings, itl_s: float
     for _ in range(20):
         middle = math.sqrt(low * high)
         step = decode_step(worker, sequences=middle)
-        if step.seconds(middle, context_tokens) > 0.8 * itl_s * step.tokens:
+        if step.seconds(middle, context_tokens) > 0.8 * settings.itl_level_s:
             high = middle
         else:
             low = middle

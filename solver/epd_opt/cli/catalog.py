@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -53,7 +53,7 @@ def _outline(card: Mapping[str, Any]) -> str:
     return buffer.getvalue()
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
+def _columns(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(lines) + "\n"
@@ -64,7 +64,9 @@ def _figure(value: float | None, scale: float = 1.0) -> str:
 
 
 def _device_table(devices: Mapping[str, Device]) -> str:
-    rows = [("sku", "vendor", "kind", "memory GB", "GB/s", "bf16 TF", "fp8 TF", "W", "$/h", "$ purchase", "confidence")]
+    rows: list[tuple[str, ...]] = [
+        ("sku", "vendor", "kind", "memory GB", "GB/s", "bf16 TF", "fp8 TF", "W", "$/h", "$ purchase", "confidence")
+    ]
     for sku, device in devices.items():
         n = device.logical_per_unit
         rows.append(
@@ -86,7 +88,9 @@ def _device_table(devices: Mapping[str, Device]) -> str:
 
 
 def _model_table(models: Mapping[str, Architecture]) -> str:
-    rows = [("model", "parameters B", "active B", "layers", "attention", "experts", "vision tower", "confidence")]
+    rows: list[tuple[str, ...]] = [
+        ("model", "parameters B", "active B", "layers", "attention", "experts", "vision tower", "confidence")
+    ]
     for name, model in models.items():
         rows.append(
             (

@@ -11,8 +11,8 @@ import click
 from epd_opt._version import __version__
 from epd_opt.cli.catalog import catalog
 from epd_opt.cli.instances import init, schema, validate
-from epd_opt.cli.solving import solve
 from epd_opt.cli.solvers import solvers
+from epd_opt.cli.solving import solve
 from epd_opt.errors import EpdError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}

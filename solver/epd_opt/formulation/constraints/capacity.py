@@ -28,12 +28,12 @@ def capacity(sets: Sets, v: Variables) -> Rows:
 
 
 def linking(sets: Sets, v: Variables) -> Rows:
-    """``link_k_c``: a class passes only through open candidates."""
+    """``through_k_c``: a class passes only through open candidates."""
     for k, candidate in enumerate(sets.candidates):
         for c, name in enumerate(sets.demands):
             passing = [v.share[k, arc] for arc in candidate.arcs if arc.request_class == name]
             if passing:
-                yield f"link_{k}_{c}", pulp.lpSum(passing) <= v.open[k]
+                yield f"through_{k}_{c}", pulp.lpSum(passing) <= v.open[k]
 
 
 def replica_bounds(sets: Sets, v: Variables) -> Rows:

@@ -1,0 +1,18 @@
+"""Placements: which stages sit together on a worker. One file each, one line each in :data:`PLACEMENTS`."""
+
+from __future__ import annotations
+
+from epd_models.placement.context import Context, NotBuildable
+from epd_models.placement.generate import LAST_LEVEL, Behaviour, Modelled, modelled_candidates
+from epd_models.placement.table import PLACEMENTS, Placement
+
+__all__ = [
+    "LAST_LEVEL",
+    "PLACEMENTS",
+    "Behaviour",
+    "Context",
+    "Modelled",
+    "NotBuildable",
+    "Placement",
+    "modelled_candidates",
+]

@@ -1,0 +1,363 @@
+"""From pools to candidates: operating points of waits and intervals, and arcs between levels of elapsed time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from epd_models.candidate import Arc, Candidate, Node, OperatingPoint, Rejection, State
+from epd_models.entry import Entry
+from epd_models.loop import LoopPoint
+from epd_models.parallelism import Parallelism
+from epd_models.placement.context import Context, NotBuildable
+from epd_models.placement.loops import loop_points
+from epd_models.placement.table import PLACEMENTS, Placement
+from epd_models.pool import Hop, Pool
+from epd_models.provenance import Confidence
+from epd_models.queueing import WaitingPoint, waiting_points
+from epd_models.request import RequestLoad
+from epd_models.risk import LEVEL_SHARES
+from epd_models.transfer import Sender, transfer_s
+
+LAST_LEVEL: Mapping[State, int] = {
+    "raw": 0,
+    "encoded": len(LEVEL_SHARES["encoded"]) - 1,
+    "prefilled": len(LEVEL_SHARES["prefilled"]) - 1,
+    "done": 0,
+}
+"""Highest level of elapsed time at each state."""
+
+_CLOSE = 1.3
+"""Waits closer than this ratio to a shorter one that is considered are left out."""
+_POINTS = 4
+Senders = Mapping[tuple[str, State], set[Sender]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """The physics of a candidate: its pool and the points at which its queues and its loop are run."""
+
+    pool: Pool
+    waiting: Mapping[str, WaitingPoint]
+    loop_point: LoopPoint | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Modelled:
+    """All candidates that the performance models offer.
+
+    Attributes
+    ----------
+    behaviours : Mapping[str, Behaviour]
+        By candidate key.
+    senders : Senders
+        Who hands each class over at each state, measured workers included.
+    fastest : Mapping[str, float]
+        Seconds to the first token of each class on its fastest way through modelled pools, without any wait.
+    """
+
+    candidates: tuple[Candidate, ...]
+    behaviours: Mapping[str, Behaviour]
+    rejections: tuple[Rejection, ...]
+    senders: Senders
+    fastest: Mapping[str, float]
+
+
+def modelled_candidates(
+    context: Context, entries: Sequence[Entry], placements: Iterable[str], senders: Senders
+) -> Modelled:
+    """Every placement on every entry and cut, at every operating point worth considering.
+
+    Parameters
+    ----------
+    senders : Senders
+        Hand-overs from measured workers.
+    """
+    wanted = set(placements)
+    known = {key: set(found) for key, found in senders.items()}
+    candidates: dict[str, Candidate] = {}
+    behaviours: dict[str, Behaviour] = {}
+    rejections: list[Rejection] = []
+    reached: dict[tuple[str, State], float] = {
+        (load.name, "raw" if load.has_vision else "encoded"): 0.0 for load in context.loads
+    }
+    for name, placement in PLACEMENTS.items():
+        if name not in wanted:
+            continue
+        for entry in entries:
+            if not set(placement.stages) <= set(entry.stages):
+                continue
+            for cut in placement.cuts(entry):
+                for pool, loop_point in _pools(context, name, placement, entry, cut, rejections):
+                    _reach(context, pool, reached)
+                    for candidate, behaviour in _candidates(context, pool, loop_point, known):
+                        candidates[candidate.key] = candidate
+                        behaviours[candidate.key] = behaviour
+        for candidate in candidates.values():
+            for arc in candidate.arcs:
+                if arc.end.sender is not None:
+                    known.setdefault((arc.request_class, arc.end.state), set()).add(arc.end.sender)
+    return Modelled(
+        candidates=tuple(candidates.values()),
+        behaviours=behaviours,
+        rejections=tuple(dict.fromkeys(rejections)),
+        senders=known,
+        fastest={name: seconds for (name, state), seconds in reached.items() if state == "done"},
+    )
+
+
+def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float]) -> None:
+    """Lower the shortest times at which classes reach a state by what a pool can do when nobody waits."""
+    for hop in pool.hops:
+        before = reached.get((hop.name, hop.start))
+        if before is not None:
+            crossing = transfer_s(hop.receives, pool.bandwidth, pool.bandwidth, context.network.latency_s)
+            after = before + hop.own_s + (crossing if before > 0.0 else 0.0)
+            key = (hop.name, hop.end)
+            reached[key] = min(reached.get(key, math.inf), after)
+
+
+def _pools(
+    context: Context, name: str, placement: Placement, entry: Entry, cut: Parallelism, rejections: list[Rejection]
+) -> Iterator[tuple[Pool, LoopPoint | None]]:
+    """Pools of one placement, entry and cut under all settings; classes that do not fit are left out with a reason."""
+    while context.loads:
+        try:
+            for settings in placement.settings(context, entry, cut):
+                pool = placement.build(context, entry, cut, settings)
+                if pool.loop is None:
+                    yield pool, None
+                    continue
+                for point in loop_points(pool):
+                    if math.isclose(point.level_s, settings.itl_level_s, rel_tol=1e-6):
+                        yield pool, point
+        except NotBuildable as error:
+            rejected = replace(error.rejection, pool=f"{name}-{entry.name}-{cut.label}")
+            rejections.append(rejected)
+            if rejected.request_class is None:
+                return
+            context = replace(
+                context, loads=tuple(load for load in context.loads if load.name != rejected.request_class)
+            )
+        else:
+            return
+
+
+def levels_s(load: RequestLoad, state: State) -> tuple[float, ...]:
+    """Levels of elapsed TTFT of a class at a hand-over state, seconds, ascending."""
+    target = load.request.targets.ttft_s
+    return tuple(share * (math.inf if target is None else target) for share in LEVEL_SHARES[state])
+
+
+def _sender(context: Context, pool: Pool, state: State) -> Sender:
+    if state == "encoded":
+        return Sender(bandwidth=pool.bandwidth)
+    pairs = context.network.forbidden_pairs
+    named = any(pool.entry.name in pair or pool.entry.device.sku in pair for pair in pairs)
+    return Sender(
+        bandwidth=pool.bandwidth,
+        kv_format=pool.entry.precision.kv_cache,
+        vendor=pool.entry.device.vendor,
+        device=pool.entry.name if named else "",
+    )
+
+
+def hand_over_s(context: Context, size: float, sender: Sender, pool: Pool, state: State) -> float | None:
+    """Seconds to receive ``size`` bytes from a sender; None where the pair may not exchange them."""
+    if sender.bandwidth == math.inf:
+        return 0.0
+    if state == "prefilled":
+        for pair in context.network.forbidden_pairs:
+            ours = {pool.entry.name, pool.entry.device.sku}
+            if sender.device and sender.device in pair and (pair - {sender.device}) & ours:
+                return None
+        if sender.vendor != pool.entry.device.vendor or sender.kv_format != pool.entry.precision.kv_cache:
+            size *= context.network.conversion_factor
+    return transfer_s(size, sender.bandwidth, pool.bandwidth, context.network.latency_s)
+
+
+def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> list[tuple[Node, float]]:
+    """Where a class may enter a pool, each with the TTFT that has passed once it is there."""
+    first: State = "raw" if hop.load.has_vision else "encoded"
+    if hop.start == first:
+        return [(Node(state=first), 0.0)]
+    result = []
+    for sender in sorted(known.get((hop.name, hop.start), ())):
+        crossing = hand_over_s(context, hop.receives, sender, pool, hop.start)
+        if crossing is not None:
+            result += [
+                (Node(state=hop.start, sender=sender, level=level), elapsed + crossing)
+                for level, elapsed in enumerate(levels_s(hop.load, hop.start))
+            ]
+    return result
+
+
+def _deadlines(context: Context, hop: Hop, pool: Pool) -> list[tuple[Node, float]]:
+    """Where a class may leave a pool, each with the TTFT that may have passed by then."""
+    if hop.end == "done":
+        return [(Node(state="done"), hop.promise.ttft_s)]
+    sender = _sender(context, pool, hop.end)
+    return [
+        (Node(state=hop.end, sender=sender, level=level), elapsed)
+        for level, elapsed in enumerate(levels_s(hop.load, hop.end))
+        if elapsed <= hop.promise.ttft_s
+    ]
+
+
+def _arcs(context: Context, pool: Pool, hop: Hop, wait_s: float, known: Senders) -> list[Arc]:
+    """Arcs of a class: from every entry to the earliest deadline that it can keep; later entries for the same deadline
+    replace earlier ones."""
+    best: dict[tuple[Node, object], Arc] = {}
+    for start, elapsed in _starts(context, hop, pool, known):
+        for end, deadline in _deadlines(context, hop, pool):
+            if elapsed + hop.own_s + wait_s <= deadline * (1 + 1e-12):
+                best[end, start.sender] = Arc(request_class=hop.name, start=start, end=end)
+                break
+    return list(best.values())
+
+
+def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:
+    """Waits per factor e worth promising: those that just keep some class within some deadline, near ones merged."""
+    slack = []
+    for hop in pool.hops:
+        if not hop.queues:
+            continue
+        for _, elapsed in _starts(context, hop, pool, known):
+            for _, deadline in _deadlines(context, hop, pool):
+                left = deadline - elapsed - hop.own_s
+                if left > 0 and math.isfinite(left):
+                    slack.append(left / math.log(1.0 / hop.shares.wait_eps))
+    result: list[float] = []
+    for tau in sorted(slack):
+        if not result or tau > result[-1] * _CLOSE:
+            result.append(tau)
+    return result
+
+
+def _candidates(
+    context: Context, pool: Pool, loop_point: LoopPoint | None, known: Senders
+) -> Iterator[tuple[Candidate, Behaviour]]:
+    allowed = (
+        frozenset(name for name, *_ in loop_point.promised) if loop_point else frozenset(h.name for h in pool.hops)
+    )
+    if not pool.queues:
+        choices: list[dict[str, float]] = [{}]
+    elif len(pool.queues) == 1:
+        choices = [{pool.queues[0].name: tau} for tau in _taus(context, pool, known)]
+    else:
+        names = [queue.name for queue in pool.queues]
+        choices = [
+            dict(zip(names, (tau * part, tau * (1.0 - part)), strict=True))
+            for tau in _taus(context, pool, known)
+            for part in (0.3, 0.6)
+        ]
+    for tau in choices:
+        arcs = [
+            arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)
+        ]
+        names_served = frozenset(arc.request_class for arc in arcs)
+        if not names_served:
+            continue
+        point = None if loop_point is None else _only(loop_point, names_served)
+        for waiting in _waiting(pool, tau, names_served):
+            yield _candidate(context, pool, point, waiting, tuple(sorted(arcs)), tau)
+
+
+def _only(point: LoopPoint, names: frozenset[str]) -> LoopPoint:
+    return replace(point, promised=tuple(item for item in point.promised if item[0] in names))
+
+
+def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Iterator[dict[str, WaitingPoint]]:
+    """Every combination of operating points of the pool's queues for these waits."""
+    options = []
+    for queue in pool.queues:
+        hops = [hop for hop in pool.hops if hop.name in names and queue.name in hop.queues]
+        if not hops:
+            continue
+        points = waiting_points(
+            queue.served(names),
+            tau[queue.name],
+            {hop.name: hop.load.request.rate for hop in hops},
+            tail=min(hop.shares.wait_eps for hop in hops),
+            servers_per_replica=queue.servers_per_replica,
+            limit=_POINTS,
+        )
+        options.append([(queue.name, point) for point in points])
+    for combination in itertools.product(*options):
+        yield dict(combination)
+
+
+def _candidate(
+    context: Context,
+    pool: Pool,
+    point: LoopPoint | None,
+    waiting: Mapping[str, WaitingPoint],
+    arcs: tuple[Arc, ...],
+    tau: Mapping[str, float],
+) -> tuple[Candidate, Behaviour]:
+    names = frozenset(arc.request_class for arc in arcs)
+    rows = [replace(row, load=tuple(item for item in row.load if item[0] in names)) for row in pool.rows]
+    for queue in pool.queues:
+        if queue.name in waiting:
+            found = waiting[queue.name].rows(queue.served(names))
+            rows += [replace(row, kind=f"{queue.name}_{row.kind}") for row in found]
+    if point is not None:
+        assert pool.loop is not None
+        rows += point.rows(pool.loop)
+    label = f"{pool.placement}-{pool.entry.name}-{pool.cut.label}"
+    settings = pool.settings
+    parts = [label]
+    parts += [f"itl={settings.itl_level_s:.6g}"] if settings.itl_level_s else []
+    parts += [f"batch={settings.batch}"] if settings.batch else []
+    parts += [f"fan={settings.fan_out}"] if settings.fan_out > 1 else []
+    parts += [f"portion={settings.portion}"] if settings.portion else []
+    parts += [f"burst={point.burst_share:g}"] if point is not None and point.burst_share else []
+    for name, chosen in sorted(waiting.items()):
+        parts.append(
+            f"{name}={chosen.kind}:{chosen.tau:.6g}:{chosen.slope:.6g}:{chosen.setup:.6g}:{chosen.theta:.6g}:"
+            f"{chosen.minimum_servers}"
+        )
+    device = pool.entry.device
+    units = device.units(pool.cut.logical_devices)
+    longest = max((hop.load.peak_context for hop in pool.hops if hop.name in names), default=0.0)
+    candidate = Candidate(
+        key="|".join(parts),
+        pool=label,
+        placement=pool.placement,
+        stages=pool.stages,
+        device=pool.entry.name,
+        sku=device.sku,
+        parallelism=pool.cut,
+        units=units,
+        arcs=arcs,
+        rows=tuple(row for row in rows if row.setup or any(load for _, load in row.load)),
+        busy_s={name: pool.busy_s.get(name, 0.0) for name in sorted(names)},
+        operating_point=OperatingPoint(
+            max_sequences=0 if pool.loop is None else settings.batch or context.engine.max_sequences,
+            max_batched_tokens=pool.max_batched_tokens,
+            memory_fraction=pool.memory_fraction,
+            max_context_tokens=math.ceil(longest) if pool.placement != "encoder_pool" else 0,
+            encoder_processes=pool.encoder_processes,
+            fan_out=settings.fan_out,
+            batch=settings.batch,
+            portion=settings.portion,
+            design_itl_s=settings.itl_level_s / pool.tokens_per_step,
+            wait_s={hop.name: hop.wait_s(tau) for hop in pool.hops if hop.name in names},
+            staffing={name: chosen.kind for name, chosen in sorted(waiting.items())},
+            itl_promised_s={} if point is None else {n: itl / pool.tokens_per_step for n, itl, _ in point.promised},
+        ),
+        provenance="analytic",
+        confidence=_weakest(pool.entry, context),
+    )
+    return candidate, Behaviour(pool=pool, waiting=waiting, loop_point=point)
+
+
+def _weakest(entry: Entry, context: Context) -> Confidence:
+    """Weakest confidence among the figures that times rest on."""
+    found = [entry.device.coefficients_for(context.engine.name).provenance.confidence]
+    found += [
+        entry.device.provenance[g].confidence for g in ("compute", "memory", "link") if g in entry.device.provenance
+    ]
+    return min([*found, context.model.provenance.confidence, context.engine.provenance.confidence])

@@ -1,0 +1,193 @@
+"""Why an instance cannot be served: the first honest reasons, with the best value that could be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pulp
+
+from epd_models.candidate import Rejection
+from epd_opt.address import format_path
+from epd_opt.backends import Backend, Settings
+from epd_opt.document import Infeasibility, Reason
+from epd_opt.formulation import Formulation, build
+from epd_opt.offering import Offering
+from epd_opt.problem import Offer, PlanningProblem
+from epd_opt.prune import connected
+from epd_opt.resolve import Resolved
+
+_PROGRESS = ("no_price", "precision", "parallelism", "memory", "context_length", "itl_ms", "e2e_ms", "ttft_ms")
+"""Limits in the order in which a pool meets them: the last one met stands closest to a plan."""
+
+
+def unservable(resolved: Resolved, offered: Offering) -> Infeasibility | None:
+    """Reasons of the classes that no candidate leads to an end; None where every class has a way."""
+    ways = {
+        arc.request_class
+        for candidate in connected(offered.problem.candidates)
+        for arc in candidate.arcs
+        if arc.end.state == "done"
+    }
+    found = [
+        _class_reason(resolved, offered, request.name) for request in resolved.requests if request.name not in ways
+    ]
+    return Infeasibility(reasons=found, mends=[]) if found else None
+
+
+def _class_reason(resolved: Resolved, offered: Offering, name: str) -> Reason:
+    about = [r for r in offered.rejections if r.request_class in (None, name)]
+    own = [r for r in about if r.limit == "context_length"]
+    if not own and offered.fastest.get(name) is not None:
+        return _too_slow(resolved, offered, name)
+    if not about:
+        return Reason(
+            limit="parallelism",
+            request_class=name,
+            text=f"no device, placement and worker of this instance together serve class {name!r} to its end; "
+            "check devices[].stages, placements and workers",
+        )
+    furthest = max(own or about, key=lambda r: _PROGRESS.index(r.limit)).limit
+    met = [r for r in about if r.limit == furthest]
+    nearest = min(met, key=_shortfall)
+    text = f"class {name!r}: {nearest.text}"
+    others = len({r.device for r in met}) - 1
+    text += f" (and likewise {others} more device entries)" if others > 0 else ""
+    return Reason(
+        limit=furthest,
+        request_class=name,
+        wanted=nearest.wanted,
+        best_reachable=nearest.best_reachable,
+        text=text + _hint(resolved, name),
+    )
+
+
+def _too_slow(resolved: Resolved, offered: Offering, name: str) -> Reason:
+    """The class has pools for every stage, and yet its first token comes too late on the fastest way through them."""
+    fastest = offered.fastest[name]
+    request = next(r for r in resolved.requests if r.name == name)
+    limit, wanted = "ttft_ms", (request.targets.ttft_s or 0.0) * 1e3
+    if request.targets.e2e_s is not None and fastest * 1e3 < wanted:
+        limit, wanted = "e2e_ms", request.targets.e2e_s * 1e3
+    return Reason(
+        limit=limit,
+        request_class=name,
+        wanted=wanted,
+        best_reachable=fastest * 1e3,
+        text=f"class {name!r} wants {wanted:g} ms; the fastest way to its first token takes {fastest * 1e3:.1f} ms "
+        "before any wait" + _hint(resolved, name),
+    )
+
+
+def _hint(resolved: Resolved, name: str) -> str:
+    path = format_path(["workload", "classes", name, "slo"])
+    hints = [warning for warning in resolved.warnings if warning.startswith(path)]
+    return f" ({'; '.join(hints)})" if hints else ""
+
+
+def _shortfall(rejection: Rejection) -> float:
+    """How far a rejection is from being none, relative; unknown distances last."""
+    if rejection.wanted is None or rejection.best_reachable is None or not rejection.wanted:
+        return float("inf")
+    ratio = rejection.best_reachable / rejection.wanted
+    return abs(ratio - 1.0)
+
+
+def limiting(problem: PlanningProblem, solver: Backend, settings: Settings) -> Infeasibility:
+    """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
+    leaves a plan, with the least value that would do; all limits together where no single one is enough."""
+    reasons: list[Reason] = []
+    for relaxed, limit, wanted, label, least in _relaxations(problem):
+        formulation = build(relaxed)
+        reached = _least(formulation, least, solver, settings)
+        if reached is not None:
+            reasons.append(
+                Reason(
+                    limit=limit,
+                    wanted=wanted,
+                    best_reachable=reached,
+                    text=f"{label} is {wanted:g}; with everything else as it is, at least {reached:g} is needed",
+                )
+            )
+    if not reasons:
+        names = ", ".join(label for _, _, _, label, _ in _relaxations(problem)) or "stock"
+        reasons.append(
+            Reason(limit=_first_limit(problem), text=f"no plan keeps all limits together ({names}); relax several")
+        )
+    return Infeasibility(reasons=reasons, mends=[])
+
+
+Least = Callable[[Formulation], list[tuple[pulp.LpVariable, float]]]
+Relaxation = tuple[PlanningProblem, str, float, str, Least]
+
+
+def _relaxations(problem: PlanningProblem) -> list[Relaxation]:
+    """Every limit: the problem without it, its name and value, and what to make least to see what is needed."""
+    limits = problem.limits
+    result: list[Relaxation] = []
+    for offer in problem.offers:
+        if offer.stock is not None:
+            free = tuple(replace(o, stock=None) if o.name == offer.name else o for o in problem.offers)
+            short = offer.lot > 1 and offer.stock - offer.owned < offer.lot
+            limit = "minimum_order" if short else "stock"
+            label = f"stock of {offer.name}" + (f" (sold in lots of {offer.lot})" if short else "")
+            result.append((replace(problem, offers=free), limit, float(offer.stock), label, _units(offer)))
+    if limits.usd_per_hour is not None:
+        relaxed = replace(problem, limits=replace(limits, usd_per_hour=None))
+        result.append((relaxed, "usd_per_hour", limits.usd_per_hour, "limits.usd_per_hour", _cost))
+    if limits.power_w is not None:
+        relaxed = replace(problem, limits=replace(limits, power_w=None))
+        result.append((relaxed, "power_kw", limits.power_w / 1e3, "limits.power_kw", _power))
+    if limits.devices is not None:
+        relaxed = replace(problem, limits=replace(limits, devices=None))
+        result.append((relaxed, "devices", float(limits.devices), "limits.devices", _devices))
+    return result
+
+
+def _units(offer: Offer) -> Least:
+    def terms(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+        if offer.name not in f.variables.lots:
+            return []
+        return [(f.variables.lots[offer.name], float(offer.lot)), (f.variables.owned[offer.name], 1.0)]
+
+    return terms
+
+
+def _cost(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+    from epd_opt.formulation.objective import cost_expression
+
+    return cost_expression(f.sets, f.variables)
+
+
+def _power(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+    terms = []
+    for name, offer in f.sets.offers.items():
+        terms += [(f.variables.lots[name], offer.lot * offer.power_w / 1e3)]
+        terms += [(f.variables.owned[name], offer.power_w / 1e3)]
+    return terms
+
+
+def _devices(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+    terms = []
+    for name, offer in f.sets.offers.items():
+        terms += [(f.variables.lots[name], float(offer.lot)), (f.variables.owned[name], 1.0)]
+    return terms
+
+
+def _least(formulation: Formulation, least: Least, solver: Backend, settings: Settings) -> float | None:
+    """Least value of a quantity over all plans; None where there is no plan."""
+    merged: dict[pulp.LpVariable, float] = {}
+    for variable, coefficient in least(formulation):
+        merged[variable] = merged.get(variable, 0.0) + coefficient
+    formulation.model.setObjective(pulp.LpAffineExpression(list(merged.items())))
+    outcome = solver.solve(formulation.model, settings)
+    return None if outcome.values is None or outcome.objective is None else outcome.objective
+
+
+def _first_limit(problem: PlanningProblem) -> str:
+    order: Iterable[tuple[bool, str]] = (
+        (any(offer.stock is not None for offer in problem.offers), "stock"),
+        (problem.limits.devices is not None, "devices"),
+        (problem.limits.power_w is not None, "power_kw"),
+    )
+    return next((name for present, name in order if present), "usd_per_hour")

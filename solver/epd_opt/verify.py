@@ -1,0 +1,182 @@
+"""Re-checks a plan in plain Python, from its whole counts and without any solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from epd_models.candidate import STATES, Candidate
+from epd_opt.accounting import Holding, holding
+from epd_opt.document import PlanDocument, Pool
+from epd_opt.errors import EpdError
+from epd_opt.instance import Instance
+from epd_opt.offering import Offering, offering
+from epd_opt.plan import Plan
+from epd_opt.resolve import Resolved, resolve
+
+_RELATIVE = 1e-6
+
+
+class VerificationError(EpdError):
+    """A plan breaks a rule that every plan must keep: a fault of this program."""
+
+    exit_code = 1
+
+
+def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | None = None) -> None:
+    """Check a plan against its own instance and cards.
+
+    Checked are: every pool exists among what the models offer, its replicas carry its flows on every requirement
+    (waits, time, memory, sequences, intervals, compute, links), routes deliver each class's rate stage by stage,
+    predicted times keep the targets, units and lots fit stock, owned fleet and limits, and the cost follows from the
+    counts.
+
+    Parameters
+    ----------
+    resolved, offered : optional
+        The plan's instance as resolved and its candidates where they are at hand; derived from the document otherwise.
+
+    Raises
+    ------
+    VerificationError
+        With every rule that is broken.
+    """
+    document = plan.document
+    if document.cost is None:
+        if document.pools:
+            raise VerificationError("a plan without a cost has pools")
+        return
+    if resolved is None:
+        resolved = resolve(Instance(**document.instance_document), cards=document.cards)
+    if offered is None:
+        offered = offering(resolved)
+    broken = [
+        *_pools(document, offered),
+        *_routes(document, resolved),
+        *_targets(document),
+        *_fleet(document, resolved, offered),
+    ]
+    if broken:
+        raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=_RELATIVE, abs_tol=1e-9)
+
+
+def _candidates(document: PlanDocument, offered: Offering) -> dict[str, Candidate]:
+    known = {candidate.key: candidate for candidate in offered.problem.candidates}
+    return {pool.name: known[pool.key] for pool in document.pools if pool.key in known}
+
+
+def _pools(document: PlanDocument, offered: Offering) -> Iterator[str]:
+    if len({pool.name for pool in document.pools}) < len(document.pools):
+        yield "pool names are not unique"
+    candidates = _candidates(document, offered)
+    for pool in document.pools:
+        candidate = candidates.get(pool.name)
+        if candidate is None:
+            yield f"{pool.name} is not on offer"
+            continue
+        if pool.replicas < 1 or pool.spare_replicas < 0:
+            yield f"{pool.name} has {pool.replicas} replicas and {pool.spare_replicas} spares"
+        if (pool.device, pool.placement) != (candidate.device, candidate.placement):
+            yield f"{pool.name} names another device or placement than its operating point"
+        if set(pool.serves) - set(candidate.classes):
+            yield f"{pool.name} serves classes that it does not offer"
+        if not _close(pool.devices, float((pool.replicas + pool.spare_replicas) * candidate.units)):
+            yield f"{pool.name} counts {pool.devices} devices"
+        for row in candidate.rows:
+            need = row.need(pool.serves)
+            if need > pool.replicas * (1 + _RELATIVE):
+                yield f"{pool.name} needs {need:.6g} replicas for {row.kind} and has {pool.replicas}"
+
+
+def _routes(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
+    pools = {pool.name: pool for pool in document.pools}
+    carried: dict[tuple[str, str], float] = {}
+    for request in resolved.requests:
+        result = document.classes[request.name]
+        if not _close(sum(route.rate_per_s for route in result.routes), request.rate):
+            yield f"the routes of class {request.name!r} do not add up to {request.rate:g} requests/s"
+        for route in result.routes:
+            state = "raw" if request.has_vision else "encoded"
+            for name in route.pools:
+                carried[name, request.name] = carried.get((name, request.name), 0.0) + route.rate_per_s
+                begins, ends = _span(pools[name], has_vision=request.has_vision)
+                if begins != state:
+                    yield f"class {request.name!r} reaches {name} {state}, which takes {begins}"
+                state = ends
+            if state != "done":
+                yield f"a route of class {request.name!r} ends {state}"
+    for pool in document.pools:
+        for name, rate in pool.serves.items():
+            if not _close(carried.get((pool.name, name), 0.0), rate):
+                yield f"{pool.name} serves {rate:g} requests/s of {name!r}, routes bring {carried.get((pool.name, name), 0.0):g}"
+
+
+def _span(pool: Pool, *, has_vision: bool) -> tuple[str, str]:
+    order = {"encode": 0, "prefill": 1, "decode": 2}
+    first, last = order[pool.stages[0]], order[pool.stages[-1]]
+    return STATES[first if has_vision else max(first, 1)], STATES[last + 1]
+
+
+def _targets(document: PlanDocument) -> Iterator[str]:
+    for stated in document.instance_document["workload"]["classes"]:
+        result = document.classes[stated["name"]]
+        slo = stated.get("slo", {})
+        for key, value in (("ttft_ms", result.ttft_ms), ("itl_ms", result.itl_ms), ("e2e_ms", result.e2e_ms)):
+            target = slo.get(key)
+            if target is not None and value is not None and not value <= target * (1 + _RELATIVE):
+                yield f"class {stated['name']!r} gets {key} {value:.6g}, its target is {target:g}"
+        if not result.slo_met:
+            yield f"class {stated['name']!r} does not meet its targets"
+
+
+def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Iterator[str]:
+    assert document.cost is not None
+    candidates = _candidates(document, offered)
+    offers = {offer.name: offer for offer in resolved.offers}
+    means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
+    held: dict[str, Holding] = {}
+    spared: dict[str, int] = {}
+    for name in sorted({pool.device for pool in document.pools}):
+        pools = [pool for pool in document.pools if pool.device == name and pool.name in candidates]
+        units, busy = Fraction(0), 0.0
+        for pool in pools:
+            candidate = candidates[pool.name]
+            spared[candidate.pool] = spared.get(candidate.pool, 0) + pool.spare_replicas
+            units += (pool.replicas + pool.spare_replicas) * candidate.units
+            busy += sum(
+                rate * means[served] * candidate.busy_s[served] * float(candidate.units)
+                for served, rate in pool.serves.items()
+            )
+        held[name] = holding(offers[name], units, busy)
+        stock, use = offers[name].stock, document.devices[name]
+        if use.used < units or use.bought + use.owned < use.used or use.bought % offers[name].lot:
+            yield f"{name}: {use.used} units in use, {use.bought} bought and {use.owned} owned do not cover {units}"
+        if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
+            yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
+        if not _close(use.usd_per_hour, held[name].usd_per_hour):
+            yield f"{name}: costs {held[name].usd_per_hour:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
+    for pool_key, count in spared.items():
+        if count != resolved.spare_replicas:
+            yield f"{pool_key} has {count} spare replicas, {resolved.spare_replicas} are wanted"
+    cost = math.fsum(h.usd_per_hour for h in held.values())
+    if not _close(cost, document.cost.usd_per_hour):
+        yield f"the fleet costs {cost:.6g} USD/h, the plan says {document.cost.usd_per_hour:.6g}"
+    if document.cost.bound_usd_per_hour > cost * (1 + _RELATIVE):
+        yield f"the bound {document.cost.bound_usd_per_hour:.6g} lies above the cost {cost:.6g}"
+    requests = 3600.0 * math.fsum(demand.mean_rate for demand in resolved.demands)
+    if requests and not _close((document.cost.usd_per_request or 0.0) * requests, cost):
+        yield "cost per request does not follow from the hourly cost"
+    limits, slack = resolved.limits, 1 + _RELATIVE
+    if limits.usd_per_hour is not None and cost > limits.usd_per_hour * slack:
+        yield f"the fleet costs {cost:.6g} USD/h, the limit is {limits.usd_per_hour:g}"
+    power = math.fsum(offers[name].power_w * h.installed for name, h in held.items())
+    if limits.power_w is not None and power > limits.power_w * slack:
+        yield f"the fleet takes {power:.6g} W, the limit is {limits.power_w:g}"
+    devices = sum(h.installed for h in held.values())
+    if limits.devices is not None and devices > limits.devices:
+        yield f"the fleet holds {devices} devices, the limit is {limits.devices}"
