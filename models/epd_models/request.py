@@ -35,6 +35,8 @@ class RequestLoad:
     ----------
     image : ImageLoad or None
         One image, or one step of a clip; None for text.
+    images : tuple of (float, float)
+        Images (or clip steps) per request, with their probabilities.
     megapixels : float
         Source megapixels of one image or step that the host decodes and resizes.
     """

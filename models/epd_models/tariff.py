@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -12,7 +13,7 @@ class CostRules:
     Attributes
     ----------
     life_years, residual : float
-        Service life, and the share of the purchase price left at its end.
+        Service life, and the share of the outlay (purchase and host) left at its end.
     cost_of_capital : float
         Per year.
     host_share : float
@@ -36,6 +37,8 @@ class CostRules:
     def capital_usd_per_hour(self, purchase_usd: float) -> float:
         """Capital charge of one unit: an annuity at the cost of capital that leaves the residual at the end of life.
 
+        Payments fall due at the end of each year.
+
         >>> rules = CostRules(life_years=3, residual=0.25, cost_of_capital=0.0, host_share=0.0, hours_per_year=8760,
         ...                   pue=1.4, electricity_usd_per_kwh=0.12)
         >>> round(rules.capital_usd_per_hour(30000) + rules.energy_usd_per_hour(700), 4)
@@ -46,8 +49,8 @@ class CostRules:
         rate = self.cost_of_capital
         if rate == 0.0:
             return (outlay - left) / self.life_years / self.hours_per_year
-        growth = (1.0 + rate) ** self.life_years
-        return (outlay - left / growth) * rate / (1.0 - 1.0 / growth) / self.hours_per_year
+        growth = self.life_years * math.log1p(rate)
+        return (outlay - left * math.exp(-growth)) * rate / -math.expm1(-growth) / self.hours_per_year
 
     def energy_usd_per_hour(self, watts: float) -> float:
         """Cost of ``watts`` of IT power drawn for an hour."""

@@ -47,11 +47,13 @@ class StepTime:
 
 
 def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
-    """Expected share of the routed experts that a batch of ``tokens`` tokens touches, as the intercept and the slope
-    per token of its tangent.
+    """Share of its routed experts that the busiest rank streams for a batch of ``tokens`` tokens, as the intercept and
+    the slope per token of its tangent.
 
-    Tokens choose experts independently and evenly, ``share = 1 - (1 - k/E)^tokens``: concave, so the tangent lies
-    above it everywhere.
+    Tokens choose experts independently and evenly, so an expert is hit with probability ``s = 1 - (1 - k/E)^tokens``.
+    Of e groups of m experts, the busiest is hit by about ``s + sqrt(2 ln(e) s (1 - s) / m)`` of its experts (the
+    expected maximum of normal variables), at most by all. Both are concave and never fall, so the tangent lies above
+    everywhere.
     """
     experts = worker.model.experts
     if experts is None:
@@ -59,9 +61,15 @@ def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
     if experts.active == experts.routed:
         return 1.0, 0.0
     log_miss = math.log1p(-experts.active / experts.routed)
-    untouched = math.exp(log_miss * tokens)
-    slope = -log_miss * untouched
-    return max(0.0, 1.0 - untouched - slope * tokens), slope
+    missed = math.exp(log_miss * tokens)
+    hit = -math.expm1(log_miss * tokens)
+    spread = math.sqrt(2.0 * math.log(worker.cut.expert) * worker.cut.expert / experts.routed)
+    deviation = math.sqrt(hit * missed)
+    busiest = hit + spread * deviation
+    if busiest >= 1.0:
+        return 1.0, 0.0
+    slope = (1.0 + spread * (missed - hit) / (2.0 * deviation)) * -log_miss * missed
+    return max(0.0, busiest - slope * tokens), slope
 
 
 def _attention_s(worker: Worker, group: AttentionGroup, width: float) -> float:
@@ -85,8 +93,8 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
 
     A pipeline of p stages runs p lanes side by side; a lane's iteration passes all stages one after the other, so it
     takes as long as on one stage of the tensor degree alone, plus the hand-overs. Sequences spread evenly over the
-    ranks of attention data parallelism, experts hit evenly over all ranks. Weights, caches and FLOPs add up as if
-    nothing overlapped, except inside attention.
+    ranks of attention data parallelism; of the ranks that hold different experts, the busiest sets the pace. Weights,
+    caches and FLOPs add up as if nothing overlapped, except inside attention.
 
     Exact in the batch except for mixtures of experts, whose streamed weights are concave in it: there the tangent at
     ``sequences`` bounds the time from above for every batch. Cross-attention counts as if every sequence carried its
@@ -98,8 +106,15 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
     Parameters
     ----------
     sequences : float
-        Sequences decoded together by one lane of the replica at the operating point.
+        Sequences decoded together by one lane of the replica at the operating point, above 0.
+
+    Raises
+    ------
+    ValueError
+        ``sequences`` is not above 0.
     """
+    if sequences <= 0.0:
+        raise ValueError(f"an operating point needs sequences to decode, found {sequences:g}")
     model, cut, c = worker.model, worker.cut, worker.coefficients
     ranks = cut.tensor * cut.attention_data
     speculative = worker.engine.speculative

@@ -104,7 +104,7 @@ def test_a_device_overrides_its_architectures_coefficients():
     assert merged["vllm"].step_overhead_s == pytest.approx(9e-3)
     assert merged["sglang"].link_share == 0.5
     assert merged["sglang"].step_overhead_s == pytest.approx(9e-3)
-    assert merged["default"].bandwidth_share == 0.78
+    assert merged["default"].bandwidth_share == catalog.device("H100-SXM").coefficients["default"].bandwidth_share
     assert merged["vllm"].provenance.source == "my bench"
 
 
