@@ -10,6 +10,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+_EDGES = (0.0, 0.003, 0.012, *np.linspace(0.0, 0.9, 25)[1:].tolist(), 0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
+"""Probabilities at which lognormal sizes are cut into bins."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
@@ -50,8 +53,11 @@ class Distribution:
     def lognormal(cls, *, mean: float, p95: float) -> Distribution:
         """The lognormal with this mean and 95th percentile; of the two that fit, the one with the smaller sigma.
 
-        Cut into 32 bins, thinner in the upper tail, each standing at its conditional mean, so that the mean is exact
-        and the second moment within a few per cent.
+        Cut into bins, thinner in both tails, each standing at its conditional mean; the last thousandth stands at two
+        values with its conditional mean and variance. So the mean is exact, and the second moment and the harmonic
+        mean within one and two per cent up to ``p95 / mean`` = 3.5 (sigma 1.2); a sigma below one millionth
+        counts as none. Quantiles above 0.999 read as that of
+        0.9999 or higher.
 
         Raises
         ------
@@ -67,18 +73,28 @@ class Distribution:
                 f"and {mean * math.exp(z * z / 2):g}"
             )
         sigma = z - math.sqrt(discriminant)
-        if sigma == 0:
+        if sigma < 1e-6:
             return cls.constant(mean)
         mu = math.log(mean) - sigma * sigma / 2
-        edges = np.concatenate([np.linspace(0.0, 0.9, 25), [0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0]])
         normal = NormalDist()
-        z_edges = [-math.inf, *(normal.inv_cdf(p) for p in edges[1:-1]), math.inf]
-        shifted = np.array([normal.cdf(z_edge - sigma) for z_edge in z_edges])
-        weights = np.diff(edges)
-        values = mean * np.diff(shifted) / weights
+        z_edges = [-math.inf, *(normal.inv_cdf(p) for p in _EDGES[1:-1]), math.inf]
+        first, second = (np.diff([normal.cdf(z_edge - k * sigma) for z_edge in z_edges]) for k in (1, 2))
+        weights = np.diff(_EDGES)
+        values = mean * first / weights
         uppers = [math.exp(mu + sigma * z_edge) for z_edge in z_edges[1:-1]]
-        uppers.append(math.exp(mu + sigma * normal.inv_cdf(0.9999)))
-        return cls(values=tuple(values.tolist()), weights=tuple(weights.tolist()), uppers=tuple(uppers))
+
+        last, top = float(values[-1]), float(weights[-1])
+        variance = (mean * math.exp(sigma * sigma / 2)) ** 2 * float(second[-1]) / top - last * last
+        low = (uppers[-1] + last) / 2
+        high = last + variance / (last - low)
+        share = (high - last) / (high - low)
+        uppers.append(math.exp(mu + sigma * normal.inv_cdf(1.0 - top * (1.0 - share))))
+        uppers.append(max(high, math.exp(mu + sigma * normal.inv_cdf(0.9999))))
+        return cls(
+            values=(*values[:-1].tolist(), low, high),
+            weights=(*weights[:-1].tolist(), top * share, top * (1.0 - share)),
+            uppers=tuple(uppers),
+        )
 
     @property
     def mean(self) -> float:
