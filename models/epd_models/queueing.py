@@ -39,7 +39,7 @@ from epd_models.row import Row
 Array = NDArray[np.float64]
 
 #: Factor on Erlang's C that covers service less variable than exponential (measured, docs/queueing.md).
-_PREFACTOR = 1.5
+_PREFACTOR = 1.6
 #: Tried values of theta * n * tau; 0 promises on the probability of waiting at all.
 _TILTS = np.array([0.0, 0.07, 0.16, 0.32, 0.55, 0.8, 1.0, 1.2])
 #: A larger tilt gives up some of the best size to hold from less than half of it on.
@@ -132,7 +132,7 @@ def erlang_c(servers: Array, load: Array) -> Array:
     """
     ratio = np.clip(load / servers, 1e-300, 1.0)
     half_square = np.maximum(servers * (ratio - 1.0 - np.log(ratio)), 0.0)
-    gaussian = 0.5 * (_erfc(-np.sqrt(half_square))).astype(float)
+    gaussian = 0.5 * np.asarray(_erfc(-np.sqrt(half_square)), dtype=float)
     idle = np.sqrt(2.0 * math.pi * servers) * gaussian * np.exp(np.minimum(half_square, _LARGEST_EXPONENT)) + 2.0 / 3.0
     result: Array = 1.0 / (ratio + (1.0 - ratio) * idle)
     return result
@@ -152,7 +152,7 @@ class _Mix:
     peakedness: float
     batch: float
     batch_tail: float
-    least_spread: float
+    short_spread: float
     own: tuple[float, ...]
     ages: Array
     residual: Array
@@ -165,6 +165,8 @@ def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float
     # A stream alone sees its bursts inside the peakedness of the pool; one among smooth streams sees them on top.
     inside = [min(1.0, (peak - 1.0) / (p - 1.0)) if p > 1.0 else 1.0 for p in peaks]
     batch = max(max(0.0, s.scv - 1.0) / 2.0 * (1.0 - share / 2.0) for s, share in zip(services, inside, strict=True))
+    mean = work / sum(rates)
+    second = sum(rate * service.second for service, rate in zip(services, rates, strict=True)) / sum(rates)
     ages = wait * _FRACTIONS
     left = np.zeros_like(ages)
     for service, rate in zip(services, rates, strict=True):
@@ -175,7 +177,7 @@ def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float
         peakedness=peak,
         batch=batch,
         batch_tail=0.5 * max(max(0.0, s.scv - 1.0) / 2.0 for s in services),
-        least_spread=max(0.0, work / sum(rates) - wait / 2.0),
+        short_spread=0.5 * max(0.0, 2.0 - second / mean**2) * max(0.0, mean - wait),
         own=tuple(1.0 - s for s in inside),
         ages=ages,
         residual=residual,
@@ -192,7 +194,8 @@ def _log_tail(mix: _Mix, wait: float, depth: float, servers: Array, load: Array,
     busy = erlang_c(np.maximum(free, 1e-9) / mix.peakedness, load / mix.peakedness)
     log_busy = np.minimum(0.0, np.log(np.where(free > 0, _PREFACTOR * busy, 1.0)))
     held = np.maximum(0.0, (mix.residual + rate[..., None] * mix.ages).max(axis=-1))
-    return log_busy + np.minimum(0.0, own + servers * (held - rate * wait))
+    result: Array = log_busy + np.minimum(0.0, own + servers * (held - rate * wait))
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,13 +313,13 @@ def _design(
     low, high = np.zeros_like(servers), servers / work
     for _ in range(16):
         scale = (low + high) / 2.0
-        spread = np.maximum(scale * excess / servers, max(mix.least_spread, 1e-300))
+        spread = np.maximum(scale * excess / servers, 1e-300) + mix.short_spread
         rate = np.where(usable, np.minimum((servers - scale * work) / (spread * servers), theta), 0.0)
         burst = own * rate / np.where(theta > 0, theta, 1.0)
         kept = _log_tail(mix, wait, depth, servers, scale * work, rate, burst) <= -depth
         low, high = np.where(kept, scale, low), np.where(kept, high, scale)
     pick = np.arange(len(sizes)), np.argmax(low, axis=1)
-    spread = np.maximum(low * excess / servers, mix.least_spread)
+    spread = low * excess / servers
     return _Ray(sizes=sizes, scale=low[pick], theta=np.where(usable, theta, 0.0)[pick], spread=spread[pick])
 
 
@@ -344,7 +347,7 @@ def _tangents(
     own = _own_burst(services, mix, theta)
 
     def log_tail(servers: Array, offered: Array) -> Array:
-        rate = np.minimum((servers - offered) / (spread * servers), theta)
+        rate = np.minimum((servers - offered) / ((spread + mix.short_spread) * servers), theta)
         return _log_tail(mix, wait, depth, servers, offered, rate, own * rate / np.where(theta > 0, theta, 1.0))
 
     step = 1e-3 * np.minimum(load, sizes - load)
@@ -537,8 +540,8 @@ def predicted_wait(
 
     def log_tail(wait: float) -> float:
         mix = _mix(flowing, rates, wait)
-        spread = max(mix.least_spread, 1e-300)
-        rate = np.array([min(theta, (servers - work) / (spread * servers))])
+        spread = (servers - work) / (theta * servers) + mix.short_spread
+        rate = np.array([(servers - work) / (spread * servers)])
         size, load = np.array([servers]), np.array([work])
         return float(_log_tail(mix, wait, -depth, size, load, rate, _own_burst(flowing, mix, rate))[0])
 
