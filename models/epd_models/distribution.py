@@ -55,9 +55,8 @@ class Distribution:
 
         Cut into bins, thinner in both tails, each standing at its conditional mean; the last thousandth stands at two
         values with its conditional mean and variance. So the mean is exact, and the second moment and the harmonic
-        mean within one and two per cent up to ``p95 / mean`` = 3.5 (sigma 1.2); a sigma below one millionth
-        counts as none. Quantiles above 0.999 read as that of
-        0.9999 or higher.
+        mean within one and two per cent up to ``p95 / mean`` = 3.5 (sigma 1.2). The highest quantile is
+        that of 0.9999, or the last value where it is larger. A sigma below 1e-5 counts as none.
 
         Raises
         ------
@@ -73,7 +72,7 @@ class Distribution:
                 f"and {mean * math.exp(z * z / 2):g}"
             )
         sigma = z - math.sqrt(discriminant)
-        if sigma < 1e-6:
+        if sigma < 1e-5:
             return cls.constant(mean)
         mu = math.log(mean) - sigma * sigma / 2
         normal = NormalDist()
@@ -107,7 +106,10 @@ class Distribution:
         return len(self.values) > 1
 
     def quantile(self, probability: float) -> float:
-        """A value that at least ``probability`` of the requests do not exceed."""
+        """A value that at least ``probability`` of the requests do not exceed.
+
+        A lognormal has no largest value, so 1 stands for a probability of 0.9999 or a little more.
+        """
         cumulative = 0.0
         for upper, weight in zip(self.uppers, self.weights, strict=True):
             cumulative += weight

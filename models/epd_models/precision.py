@@ -48,13 +48,16 @@ def compute_format(weights: str, peaks: Mapping[str, float]) -> str:
     Raises
     ------
     UnsupportedPrecision
-        The device has no peak for any format of the chain.
+        The format is unknown, or the device has no peak for any format of its chain.
     """
-    for candidate in _COMPUTE_CHAIN[weights]:
+    chain = _COMPUTE_CHAIN.get(weights)
+    if chain is None:
+        raise UnsupportedPrecision(f"unknown format {weights!r}; known are {', '.join(_COMPUTE_CHAIN)}")
+    for candidate in chain:
         if peaks.get(candidate):
             return candidate
     raise UnsupportedPrecision(
-        f"no compute peak for weights stored as {weights} (looked for {', '.join(_COMPUTE_CHAIN[weights])}; "
+        f"no compute peak for weights stored as {weights} (looked for {', '.join(chain)}; "
         f"the card has {', '.join(sorted(peaks)) or 'none'})"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 LINK_LOAD_LIMIT = 0.5
@@ -54,7 +55,11 @@ class Network:
 
 
 def transfer_s(size: float, sender: float, receiver: float, latency_s: float) -> float:
-    """Seconds to hand ``size`` bytes over between two replicas, with the link shared at its planned load."""
-    if size == 0.0 or sender == float("inf"):
+    """Seconds to hand ``size`` bytes over between two replicas, with the link shared at its planned load.
+
+    ``sender`` and ``receiver`` are bytes/s; the hand-over never ends where either has no network.
+    """
+    if size == 0.0 or math.isinf(sender):
         return 0.0
-    return latency_s + size / (min(sender, receiver) * (1.0 - LINK_LOAD_LIMIT))
+    slower = min(sender, receiver)
+    return latency_s + size / (slower * (1.0 - LINK_LOAD_LIMIT)) if slower > 0.0 else math.inf
