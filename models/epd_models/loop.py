@@ -36,6 +36,11 @@ from statistics import NormalDist
 
 from epd_models.row import Row
 
+#: Levels tried between the shortest interval and the target.
+_LEVELS = 40
+#: Share by which queueing prompts raise the variance of bursts on a lane by itself (measured, docs/queueing.md).
+_ALONE = 0.4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopClass:
@@ -163,7 +168,7 @@ class LoopPoint:
         names = set(self.admitted)
         classes = [c for c in loop.classes if c.name in names]
         lanes, left = float(loop.lanes), 1.0 - self.share
-        pace = _pace(loop, classes, self.level, self.share)
+        pace = _pace(loop, classes, self.level, self.share, lanes * self.minimum_replicas)
         free = 1.0 - loop.step / pace
         if free <= 0:
             raise ValueError(f"level {self.level:g} s is not above the shortest interval {loop.step:g} s")
@@ -201,7 +206,7 @@ class LoopPoint:
                 raise ValueError(f"class {name}: {target.interval:g} s is out of reach at level {self.level:g} s")
             load = []
             for c in classes:
-                bursts, slow = _variances(loop, c, self.level, self.share)
+                bursts, slow = _variances(loop, c, self.level, self.share, smallest)
                 bursts *= 1.0 if self.pooled else smallest
                 variance = (bursts / judged.intervals + slow) * left**2 / (smallest * loop.lanes * room)
                 load.append((c.name, (variance + 2.0 * left * c.burst / loop.lanes) / (left * (1.0 + self.share))))
@@ -238,19 +243,23 @@ def _extra_sequences(classes: list[LoopClass], left: float) -> float:
     return (max(c.scv for c in classes) / left**2 + 1.0) / 2.0
 
 
-def _queued_sequences(loop: Loop, interval: float, share: float) -> float:
-    """Sequences per lane that join while prefill stalls decode, beyond what time without stalls sees."""
+def _queued_sequences(loop: Loop, interval: float, share: float, lanes: float) -> float:
+    """Sequences per lane that join while prefill stalls decode, beyond what time without stalls sees.
+
+    The factor for the size of the pool is measured (docs/queueing.md): prompts queue behind each other mostly where
+    few lanes share them.
+    """
     chunked = loop.chunk / (loop.chunk + interval * (1.0 - share)) if math.isfinite(loop.chunk) else 1.0
-    return min(share / chunked, 1.0) * share / (1.0 - share)
+    return min(share / chunked, 1.0) * share / (1.0 - share) * (0.6 + 2.2 / lanes)
 
 
-def _pace(loop: Loop, classes: list[LoopClass], level: float, share: float) -> float:
+def _pace(loop: Loop, classes: list[LoopClass], level: float, share: float, lanes: float) -> float:
     """Interval to plan for so that the mean over requests comes out at ``level``."""
     token = max(c.token for c in classes)
     if token == 0 or share == 0:
         return level
     full = max((level * (1.0 - share) - loop.step) / token, 1.0)
-    return level / (1.0 + _queued_sequences(loop, level, share) / full)
+    return level / (1.0 + _queued_sequences(loop, level, share, lanes) / full)
 
 
 def _largest_burst(classes: list[LoopClass]) -> float:
@@ -258,16 +267,18 @@ def _largest_burst(classes: list[LoopClass]) -> float:
     return max((c.burst_second / c.burst for c in classes if c.burst > 0), default=0.0)
 
 
-def _variances(loop: Loop, c: LoopClass, interval: float, share: float) -> tuple[float, float]:
+def _variances(
+    loop: Loop, c: LoopClass, interval: float, share: float, lanes: float
+) -> tuple[float, float]:
     """What 1 request/s of a class adds to the variance of mean intervals on one lane: bursts (times N - 1), occupancy.
 
     Linear response of a loop at mean interval ``interval`` to its arrivals: a request brings a stall of g seconds and
-    joins a batch that takes 1 / rate seconds to forget it.
+    joins a batch that takes a while to forget it. Prompts that queue behind each other on few lanes add to the bursts.
     """
     left = 1.0 - share
     forgetting = min(max(loop.step / (left * interval), 1e-9), 1.0)
     averaged = 2.0 * (forgetting - 1.0 + math.exp(-forgetting)) / forgetting**2
-    bursts = c.scv * interval * c.burst_second / left**2
+    bursts = c.scv * interval * c.burst_second / left**2 * (1.0 + _ALONE / lanes)
     both = c.scv * averaged * interval * c.burst * c.token / left**3
     noise = c.scv * (1.0 / left**3 + 1.0 / left) / 2.0
     occupancy = averaged * interval**2 / loop.step * c.intervals * c.token**2 * noise
@@ -342,7 +353,6 @@ def _best(
     return best
 
 
-_LEVELS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +379,7 @@ def predicted_interval(
         return {c.name: (math.inf, math.inf) for c in classes}
     share = sum(flows[c.name] * c.burst for c in classes) / lanes
     mean = _mean_interval(loop, classes, flows, lanes, busy, share)
-    parts = [_variances(loop, c, mean, share) for c in classes]
+    parts = [_variances(loop, c, mean, share, lanes) for c in classes]
     bursts = sum(flows[c.name] * part[0] for c, part in zip(classes, parts, strict=True)) / lanes
     slow = sum(flows[c.name] * part[1] for c, part in zip(classes, parts, strict=True)) / lanes**2
     one = _largest_burst(classes) ** 2 * (1.0 - 1.0 / lanes) / (1.0 - share) ** 2
@@ -388,7 +398,7 @@ def _mean_interval(
     extra = sum(flows[c.name] * c.decode * c.token * (c.scv / left**2 + 1.0) / 2.0 for c in classes)
     interval = (loop.step + (extra / decode / lanes if decode > 0 else 0.0)) / (1.0 - busy)
     tokens = sum(flows[c.name] * c.output_tokens for c in classes) / lanes
-    return interval + _queued_sequences(loop, interval, share) / tokens
+    return interval + _queued_sequences(loop, interval, share, lanes) / tokens
 
 
 def predicted_occupancy(loop: Loop, flows: Mapping[str, float], replicas: int) -> Occupancy:
@@ -409,9 +419,12 @@ def predicted_occupancy(loop: Loop, flows: Mapping[str, float], replicas: int) -
 
 
 def dispersion(loop: Loop, interval: float, share: float, scv: float = 1.0) -> float:
-    """Variance over mean of the sequences in flight on one lane by itself; interval / step without prefill."""
+    """Variance over mean of the sequences in flight on one lane by itself: interval / step without prefill.
+
+    The cube is measured, and safe up to a share of 0.7; a pool under least-loaded routing spreads less.
+    """
     left = 1.0 - share
-    return max(interval * left / loop.step, 1.0) * scv * (1.0 / left**2 + 1.0) / 2.0
+    return max(interval * left / loop.step, 1.0) * scv * (1.0 / left**3 + 1.0) / 2.0
 
 
 def memory_headroom(*, memory_bytes: float, sequence_bytes: float, dispersion: float, probability: float) -> float:

@@ -284,6 +284,9 @@ class _Ray:
     def first(self, count: int) -> _Ray:
         return _Ray(*(getattr(self, name)[:count] for name in _RAY))
 
+    def last(self, count: int) -> _Ray:
+        return _Ray(*(getattr(self, name)[-count:] for name in _RAY))
+
     def joined(self, other: _Ray) -> _Ray:
         return _Ray(*(np.concatenate((getattr(self, name), getattr(other, name))) for name in _RAY))
 
@@ -456,10 +459,14 @@ def _sized(
         top *= 2.0
         ray = _design(services, rates, mix, tau, tail, _sizes(top, ratio), _TILTS)
     whole = int(np.searchsorted(ray.scale, 1.0))
-    if 0 < whole < len(ray.sizes):
-        full = np.interp([1.0], ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1])
-        return ray.first(whole).joined(_design(services, rates, mix, tau, tail, full, _TILTS))
-    return ray.first(max(whole, 1))
+    if not 0 < whole < len(ray.sizes):
+        return ray.first(max(whole, 1))
+    between = np.unique(np.round(np.linspace(ray.sizes[whole - 1], ray.sizes[whole], 6)[1:-1]))
+    finer = _design(services, rates, mix, tau, tail, between, _TILTS)
+    ray = ray.first(whole).joined(finer).joined(ray.last(len(ray.sizes) - whole))
+    whole = int(np.searchsorted(ray.scale, 1.0))
+    full = np.interp([1.0], ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1])
+    return ray.first(whole).joined(_design(services, rates, mix, tau, tail, full, _TILTS))
 
 
 def _sizes(top: float, ratio: float) -> Array:
