@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from epd_models.architecture import AttentionGroup
 from epd_models.memory import kv_bytes_per_token, layer_weights
@@ -51,9 +52,9 @@ def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
     the slope per token of its tangent.
 
     Tokens choose experts independently and evenly, so an expert is hit with probability ``s = 1 - (1 - k/E)^tokens``.
-    Of e groups of m experts, the busiest is hit by about ``s + sqrt(2 ln(e) s (1 - s) / m)`` of its experts (the
-    expected maximum of normal variables), at most by all. Both are concave and never fall, so the tangent lies above
-    everywhere.
+    Of e groups of m experts, the busiest is hit by about ``s + z sqrt(s (1 - s) / m)`` of its experts, at most by all;
+    z is the expected maximum of e standard normal variables (Blom's approximation). Both are concave in the batch and
+    never fall, so the tangent lies above everywhere.
     """
     experts = worker.model.experts
     if experts is None:
@@ -63,7 +64,8 @@ def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
     log_miss = math.log1p(-experts.active / experts.routed)
     missed = math.exp(log_miss * tokens)
     hit = -math.expm1(log_miss * tokens)
-    spread = math.sqrt(2.0 * math.log(worker.cut.expert) * worker.cut.expert / experts.routed)
+    groups = worker.cut.expert
+    spread = NormalDist().inv_cdf((groups - 0.375) / (groups + 0.25)) * math.sqrt(groups / experts.routed)
     deviation = math.sqrt(hit * missed)
     busiest = hit + spread * deviation
     if busiest >= 1.0:
