@@ -29,6 +29,20 @@ class Queue:
         return tuple(service for service in self.services if service.name in names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """Prompts that arrive behind a request but leave with it: ``share`` of its wait, between ``least`` and ``most``
+    seconds."""
+
+    share: float
+    least: float
+    most: float
+
+    def seconds(self, wait: float) -> float:
+        """Seconds that they add to a request that waited so long."""
+        return min(max(self.share * wait, self.least), self.most)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hop:
     """How one class passes through a pool.
@@ -39,6 +53,10 @@ class Hop:
         States before and after.
     own_s : float
         Seconds on the way to the first token without waits and hand-over, at the class's size quantile.
+    entering : tuple of (float, float, int)
+        Loops: own encode and prefill seconds, and iterations of the prompt.
+    behind : Behind
+        Loops: what a wait adds to the time in the loop.
     receives, sends : float
         Bytes handed over on arrival and on leaving, at the class's size quantile; 0 where nothing is.
     queues : tuple of str
@@ -51,6 +69,8 @@ class Hop:
     start: State
     end: State
     own_s: float
+    entering: tuple[float, float, int] = (0.0, 0.0, 0)
+    behind: Behind = Behind(share=0.0, least=0.0, most=0.0)
     queues: tuple[str, ...] = ()
     receives: float = 0.0
     sends: float = 0.0
@@ -64,6 +84,16 @@ class Hop:
         """Planned wait over all queues of the hop."""
         return sum(tau[queue] * math.log(1.0 / self.shares.wait_eps) for queue in self.queues)
 
+    def delay_s(self, wait: float) -> float:
+        """Seconds from arrival to the end of the hop for a request that waits so long."""
+        return self.own_s + wait + self.behind.seconds(wait)
+
+    def affordable_wait_s(self, left: float) -> float:
+        """Longest wait with which the hop takes at most ``left`` seconds; not positive where there is none."""
+        room = left - self.own_s
+        by_share = min(room - self.behind.least, room / (1.0 + self.behind.share))
+        return max(room - self.behind.most, by_share)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -74,6 +104,11 @@ class Settings:
     itl_level_s : float
         Mean iteration time that loop workers are sized for (the token interval times the tokens that an iteration
         emits); 0 for pools that do not decode.
+    burst_share : float
+        Most of a loop's time that prefill and encode may take.
+    smallest, pooled, strictest_s
+        The rest of the loop's operating point: smallest pool, whether bursts count as spread over it, and the shortest
+        interval target (per iteration) of the classes admitted.
     batch : int
         Compiled batch size on devices with static shapes; 0 elsewhere.
     fan_out : int
@@ -83,6 +118,10 @@ class Settings:
     """
 
     itl_level_s: float = 0.0
+    burst_share: float = 0.0
+    smallest: int = 1
+    pooled: bool = True
+    strictest_s: float = 0.0
     batch: int = 0
     fan_out: int = 1
     portion: int = 0

@@ -118,10 +118,14 @@ class RequestLoad:
 
     def quantile(self, values: Floats, probability: float) -> float:
         """Quantile of a quantity given for each size, read upwards; ``values`` of shape (sizes,)."""
+        return float(values[self.quantile_size(values, probability)])
+
+    def quantile_size(self, values: Floats, probability: float) -> int:
+        """Index of the size at which a quantity given for each size reaches its quantile."""
         order = np.argsort(values, kind="stable")
         cumulative = np.cumsum(self.weights[order])
         index = int(np.searchsorted(cumulative, probability - 1e-12))
-        return float(values[order][min(index, len(order) - 1)])
+        return int(order[min(index, len(order) - 1)])
 
     def exceeds(self, values: Floats, quantile: float) -> float:
         """Probability that a quantity given for each size lies above ``quantile``."""

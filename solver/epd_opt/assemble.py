@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from epd_models.provenance import Confidence
 from epd_opt import document as doc
@@ -28,6 +29,7 @@ def feasible_document(
 ) -> PlanDocument:
     """The document of a plan; ``start`` is the time (``time.perf_counter``) at which solving began."""
     problem = formulation.sets.problem
+    solution = with_all_rows(solution, offered)
     fleet = holdings(problem, solution)
     cost = total_usd_per_hour(fleet)
     bound, gap = proved_bound(formulation, outcome, cost)
@@ -69,6 +71,15 @@ def feasible_document(
             for name, held in fleet.items()
         },
     )
+
+
+def with_all_rows(solution: Solution, offered: Offering) -> Solution:
+    """The solution over candidates with all their rows, those that pruning leaves out included."""
+    whole = {candidate.key: candidate for candidate in offered.problem.candidates}
+    pools = tuple(
+        replace(pool, candidate=replace(pool.candidate, rows=whole[pool.candidate.key].rows)) for pool in solution.pools
+    )
+    return replace(solution, pools=pools)
 
 
 def infeasible_document(

@@ -50,12 +50,12 @@ def class_times(resolved: Resolved, offered: Offering, solution: Solution) -> di
                 if arc.start.sender is not None:
                     crossing = hand_over_s(context, hop.receives, arc.start.sender, behaviour.pool, hop.start)
                     total += math.inf if crossing is None else crossing
-                total += hop.own_s + waits_s(pool, behaviour, hop)
+                total += hop.delay_s(waits_s(pool, behaviour, hop))
                 if behaviour.pool.loop is not None and hop.load.averaging_steps > 0:
-                    _, quantile = predicted_interval(
-                        behaviour.pool.loop, pool.serves(), pool.replicas, hop.name, 1.0 - hop.promise.itl_eps
+                    found = predicted_interval(
+                        behaviour.pool.loop, pool.serves(), pool.replicas, 1.0 - hop.promise.itl_eps
                     )
-                    itl.append(quantile / behaviour.pool.tokens_per_step)
+                    itl.append(found[hop.name][1] / behaviour.pool.tokens_per_step)
             ttft.append(total)
         result[request.name] = _judged(resolved, request.name, ttft, itl)
     return result

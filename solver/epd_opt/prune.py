@@ -1,8 +1,9 @@
-"""Leaving out what can never help: arcs that lead nowhere, and candidates that another one can always replace."""
+"""Leaving out what can never matter: arcs that lead nowhere, rows that never bind, and candidates that another one can
+always replace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import networkx as nx
@@ -16,12 +17,25 @@ from epd_opt.problem import PlanningProblem
 
 def prune(problem: PlanningProblem) -> PlanningProblem:
     """The same problem, with the same optimum, over fewer candidates."""
-    candidates = connected(problem.candidates)
+    rates = {demand.name: demand.rate for demand in problem.demands}
+    candidates = [lean(candidate, rates) for candidate in connected(problem.candidates)]
     groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault((candidate.device, candidate.pool), []).append(candidate)
     kept = [candidate for group in groups.values() for candidate in undominated(group)]
     return replace(problem, candidates=tuple(sorted(connected(kept), key=lambda candidate: candidate.key)))
+
+
+def lean(candidate: Candidate, rates: Mapping[str, float]) -> Candidate:
+    """A candidate without the rows that can never bind: implied by another one and by having a replica at all."""
+    served = candidate.classes
+    own = {name: rates[name] for name in served}
+    kept = [row.only(served) for row in candidate.rows]
+    for row in sorted(kept, key=lambda row: row.need(own)):
+        others = [other for other in kept if other is not row]
+        if row.implied_by(others, own):
+            kept = others
+    return replace(candidate, rows=tuple(kept))
 
 
 def stage_graph(candidates: Iterable[Candidate], request_class: str) -> nx.DiGraph:

@@ -12,13 +12,14 @@ from epd_models.entry import Entry
 from epd_models.loop import LoopPoint
 from epd_models.parallelism import Parallelism
 from epd_models.placement.context import Context, NotBuildable
-from epd_models.placement.loops import loop_points
+from epd_models.placement.loops import loop_point
 from epd_models.placement.table import PLACEMENTS, Placement
 from epd_models.pool import Hop, Pool
 from epd_models.provenance import Confidence
 from epd_models.queueing import WaitingPoint, waiting_points
 from epd_models.request import RequestLoad
 from epd_models.risk import LEVEL_SHARES
+from epd_models.row import Row
 from epd_models.transfer import Sender, transfer_s
 
 LAST_LEVEL: Mapping[State, int] = {
@@ -29,9 +30,10 @@ LAST_LEVEL: Mapping[State, int] = {
 }
 """Highest level of elapsed time at each state."""
 
-_CLOSE = 1.3
+_CLOSE = 1.4
 """Waits closer than this ratio to a shorter one that is considered are left out."""
-_POINTS = 4
+_POINTS, _POINTS_OF_TWO = 4, 2
+"""Operating points per wait, of pools with one queue and for each queue of pools with two."""
 Senders = Mapping[tuple[str, State], set[Sender]]
 
 
@@ -90,9 +92,9 @@ def modelled_candidates(
             if not set(placement.stages) <= set(entry.stages):
                 continue
             for cut in placement.cuts(entry):
-                for pool, loop_point in _pools(context, name, placement, entry, cut, rejections):
+                for pool in _pools(context, name, placement, entry, cut, rejections):
                     _reach(context, pool, reached)
-                    for candidate, behaviour in _candidates(context, pool, loop_point, known):
+                    for candidate, behaviour in _candidates(context, pool, known):
                         candidates[candidate.key] = candidate
                         behaviours[candidate.key] = behaviour
         for candidate in candidates.values():
@@ -114,25 +116,19 @@ def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float]
         before = reached.get((hop.name, hop.start))
         if before is not None:
             crossing = transfer_s(hop.receives, pool.bandwidth, pool.bandwidth, context.network.latency_s)
-            after = before + hop.own_s + (crossing if before > 0.0 else 0.0)
+            after = before + hop.delay_s(0.0) + (crossing if before > 0.0 else 0.0)
             key = (hop.name, hop.end)
             reached[key] = min(reached.get(key, math.inf), after)
 
 
 def _pools(
     context: Context, name: str, placement: Placement, entry: Entry, cut: Parallelism, rejections: list[Rejection]
-) -> Iterator[tuple[Pool, LoopPoint | None]]:
+) -> Iterator[Pool]:
     """Pools of one placement, entry and cut under all settings; classes that do not fit are left out with a reason."""
     while context.loads:
         try:
             for settings in placement.settings(context, entry, cut):
-                pool = placement.build(context, entry, cut, settings)
-                if pool.loop is None:
-                    yield pool, None
-                    continue
-                for point in loop_points(pool):
-                    if math.isclose(point.level_s, settings.itl_level_s, rel_tol=1e-6):
-                        yield pool, point
+                yield placement.build(context, entry, cut, settings)
         except NotBuildable as error:
             rejected = replace(error.rejection, pool=f"{name}-{entry.name}-{cut.label}")
             rejections.append(rejected)
@@ -212,23 +208,24 @@ def _arcs(context: Context, pool: Pool, hop: Hop, wait_s: float, known: Senders)
     best: dict[tuple[Node, object], Arc] = {}
     for start, elapsed in _starts(context, hop, pool, known):
         for end, deadline in _deadlines(context, hop, pool):
-            if elapsed + hop.own_s + wait_s <= deadline * (1 + 1e-12):
+            if elapsed + hop.delay_s(wait_s) <= deadline * (1 + 1e-12):
                 best[end, start.sender] = Arc(request_class=hop.name, start=start, end=end)
                 break
     return list(best.values())
 
 
 def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:
-    """Waits per factor e worth promising: those that just keep some class within some deadline, near ones merged."""
+    """Waits per factor e worth promising, ascending: those that just keep some class within some deadline, near ones
+    merged. For several queues: of all of them together."""
     slack = []
     for hop in pool.hops:
         if not hop.queues:
             continue
         for _, elapsed in _starts(context, hop, pool, known):
             for _, deadline in _deadlines(context, hop, pool):
-                left = deadline - elapsed - hop.own_s
-                if left > 0 and math.isfinite(left):
-                    slack.append(left / math.log(1.0 / hop.shares.wait_eps))
+                wait = hop.affordable_wait_s(deadline - elapsed)
+                if wait > 0 and math.isfinite(wait):
+                    slack.append(wait / math.log(1.0 / hop.shares.wait_eps) * (1 - 1e-9))
     result: list[float] = []
     for tau in sorted(slack):
         if not result or tau > result[-1] * _CLOSE:
@@ -236,37 +233,70 @@ def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:
     return result
 
 
-def _candidates(
-    context: Context, pool: Pool, loop_point: LoopPoint | None, known: Senders
-) -> Iterator[tuple[Candidate, Behaviour]]:
-    allowed = (
-        frozenset(name for name, *_ in loop_point.promised) if loop_point else frozenset(h.name for h in pool.hops)
-    )
+def _splits(context: Context, pool: Pool, known: Senders) -> list[dict[str, float]]:
+    """Waits per factor e for each queue of a pool, the strictest first."""
     if not pool.queues:
-        choices: list[dict[str, float]] = [{}]
-    elif len(pool.queues) == 1:
-        choices = [{pool.queues[0].name: tau} for tau in _taus(context, pool, known)]
-    else:
-        names = [queue.name for queue in pool.queues]
-        choices = [
-            dict(zip(names, (tau * part, tau * (1.0 - part)), strict=True))
-            for tau in _taus(context, pool, known)
-            for part in (0.3, 0.6)
-        ]
-    for tau in choices:
+        return [{}]
+    taus = _taus(context, pool, known)
+    if len(pool.queues) == 1:
+        return [{pool.queues[0].name: tau} for tau in taus]
+    first, second = (queue.name for queue in pool.queues)
+    return [{first: tau * part, second: tau * (1.0 - part)} for tau in taus for part in _PARTS]
+
+
+_PARTS = (0.4, 0.75)
+"""Shares of a pool's wait that its encode queue may take, where encoding and prefill have queues of their own."""
+
+
+def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[Candidate, Behaviour]]:
+    """Candidates of a pool, the strictest waits first; once the waits of a point ask for nothing that its other rows do
+    not ask for anyway, looser ones are left out."""
+    point = None if pool.loop is None else loop_point(pool)
+    allowed = frozenset(hop.name for hop in pool.hops) if point is None else frozenset(point.admitted)
+    for tau in _splits(context, pool, known):
         arcs = [
             arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)
         ]
-        names_served = frozenset(arc.request_class for arc in arcs)
-        if not names_served:
+        names = frozenset(arc.request_class for arc in arcs)
+        if not names:
             continue
-        point = None if loop_point is None else _only(loop_point, names_served)
-        for waiting in _waiting(pool, tau, names_served):
-            yield _candidate(context, pool, point, waiting, tuple(sorted(arcs)), tau)
+        try:
+            other = _other_rows(pool, point, names)
+        except ValueError:
+            continue
+        rates = {hop.name: hop.load.request.rate for hop in pool.hops if hop.name in names}
+        free = False
+        for waiting in _waiting(pool, tau, names):
+            rows = _waiting_rows(pool, waiting, names)
+            free |= all(row.implied_by(other, rates) for row in rows)
+            yield _candidate(context, pool, point, waiting, tuple(sorted(arcs)), (*rows, *other), tau)
+        if free:
+            return
 
 
-def _only(point: LoopPoint, names: frozenset[str]) -> LoopPoint:
-    return replace(point, promised=tuple(item for item in point.promised if item[0] in names))
+def _other_rows(pool: Pool, point: LoopPoint | None, names: frozenset[str]) -> tuple[Row, ...]:
+    """Rows that do not depend on waits, for the classes that flow.
+
+    Raises
+    ------
+    ValueError
+        The loop's point is out of reach for some class.
+    """
+    rows = [row.only(names) for row in pool.rows]
+    if point is not None:
+        assert pool.loop is not None
+        served = replace(point, promised=tuple(item for item in point.promised if item[0] in names))
+        rows += served.rows(pool.loop)
+    return tuple(row for row in rows if row.load or row.setup)
+
+
+def _waiting_rows(pool: Pool, waiting: Mapping[str, WaitingPoint], names: frozenset[str]) -> list[Row]:
+    return [
+        replace(row, kind=f"{queue.name}_{row.kind}")
+        for queue in pool.queues
+        if queue.name in waiting
+        for row in waiting[queue.name].rows(queue.served(names))
+    ]
 
 
 def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Iterator[dict[str, WaitingPoint]]:
@@ -282,7 +312,7 @@ def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Ite
             {hop.name: hop.load.request.rate for hop in hops},
             tail=min(hop.shares.wait_eps for hop in hops),
             servers_per_replica=queue.servers_per_replica,
-            limit=_POINTS,
+            limit=_POINTS if len(pool.queues) == 1 else _POINTS_OF_TWO,
         )
         options.append([(queue.name, point) for point in points])
     for combination in itertools.product(*options):
@@ -295,17 +325,10 @@ def _candidate(
     point: LoopPoint | None,
     waiting: Mapping[str, WaitingPoint],
     arcs: tuple[Arc, ...],
+    rows: tuple[Row, ...],
     tau: Mapping[str, float],
 ) -> tuple[Candidate, Behaviour]:
     names = frozenset(arc.request_class for arc in arcs)
-    rows = [replace(row, load=tuple(item for item in row.load if item[0] in names)) for row in pool.rows]
-    for queue in pool.queues:
-        if queue.name in waiting:
-            found = waiting[queue.name].rows(queue.served(names))
-            rows += [replace(row, kind=f"{queue.name}_{row.kind}") for row in found]
-    if point is not None:
-        assert pool.loop is not None
-        rows += point.rows(pool.loop)
     label = f"{pool.placement}-{pool.entry.name}-{pool.cut.label}"
     settings = pool.settings
     parts = [label]
@@ -313,7 +336,8 @@ def _candidate(
     parts += [f"batch={settings.batch}"] if settings.batch else []
     parts += [f"fan={settings.fan_out}"] if settings.fan_out > 1 else []
     parts += [f"portion={settings.portion}"] if settings.portion else []
-    parts += [f"burst={point.burst_share:g}"] if point is not None and point.burst_share else []
+    if point is not None:
+        parts.append(f"loop={point.share:.6g}:{point.minimum_replicas}:{point.pooled:d}:{settings.strictest_s:.6g}")
     for name, chosen in sorted(waiting.items()):
         parts.append(
             f"{name}={chosen.kind}:{chosen.tau:.6g}:{chosen.slope:.6g}:{chosen.setup:.6g}:{chosen.theta:.6g}:"
@@ -332,7 +356,7 @@ def _candidate(
         parallelism=pool.cut,
         units=units,
         arcs=arcs,
-        rows=tuple(row for row in rows if row.setup or any(load for _, load in row.load)),
+        rows=rows,
         busy_s={name: pool.busy_s.get(name, 0.0) for name in sorted(names)},
         operating_point=OperatingPoint(
             max_sequences=0 if pool.loop is None else settings.batch or context.engine.max_sequences,
@@ -346,7 +370,9 @@ def _candidate(
             design_itl_s=settings.itl_level_s / pool.tokens_per_step,
             wait_s={hop.name: hop.wait_s(tau) for hop in pool.hops if hop.name in names},
             staffing={name: chosen.kind for name, chosen in sorted(waiting.items())},
-            itl_promised_s={} if point is None else {n: itl / pool.tokens_per_step for n, itl, _ in point.promised},
+            itl_promised_s={}
+            if point is None
+            else {name: t.interval / pool.tokens_per_step for name, t in point.promised if name in names},
         ),
         provenance="analytic",
         confidence=_weakest(pool.entry, context),

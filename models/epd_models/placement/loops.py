@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from epd_models.candidate import Rejection, Stage, State
 from epd_models.entry import Entry
-from epd_models.loop import Loop, LoopClass, LoopPoint, best_levels
+from epd_models.loop import (
+    IntervalTarget,
+    Loop,
+    LoopClass,
+    LoopPoint,
+    best_levels,
+    dispersion,
+    first_token_delay,
+    memory_headroom,
+    prefill_service,
+)
 from epd_models.memory import KvShape, kv_shape
 from epd_models.parallelism import Parallelism
 from epd_models.placement import parts
 from epd_models.placement.context import Context, NotBuildable
-from epd_models.pool import Hop, Pool, Queue, Settings
+from epd_models.pool import Behind, Hop, Pool, Queue, Settings
 from epd_models.request import RequestLoad
 from epd_models.row import Row
 from epd_models.stages.decode import StepTime
@@ -67,11 +79,12 @@ def loop_pool(
     bandwidth = parts.bandwidth(context.network, entry, worker.units)
     step = parts.step_time(context, worker, chosen)
     level = chosen.itl_level_s
-    fixed = _fixed_s(context, entry, step, chosen)
-    chunk_s = float(prefill.busy_s(np.array([float(engine.max_batched_tokens)]))[0])
-    phi = chunk_s / (chunk_s + level)
+    chunk_s = float(prefill.busy_s(np.array([float(engine.max_batched_tokens)]))[0]) if prefills else math.inf
+    loop = Loop(classes=(), step=_fixed_s(context, entry, step, chosen), chunk=chunk_s, lanes=cut.pipeline)
+    factor = prefill_service(loop, level)
 
     hops, classes, prompts, encodes, received, compute, host = [], [], [], [], [], [], []
+    largest_held, largest_peak = 0.0, 0.0
     for load in context.loads:
         kept = parts.promise(load, chosen)
         shares = parts.shares(load, kept, alone=encode == "in_line")
@@ -81,23 +94,24 @@ def loop_pool(
         stalls = parts.in_line_encode(context, load, times) if encode == "in_line" else nothing
         start: State = "prefilled"
         queues: tuple[str, ...] = ()
-        receives = 0.0
+        receives, encode_own, prefill_own, iterations = 0.0, 0.0, 0.0, 1
+        own = 0.0
         if prefills:
             start = "raw" if load.has_vision and encode != "none" else "encoded"
             queues = ("prefill",)
-            prompts.append(parts.service(load, busy / phi, stalls))
+            prompts.append(parts.service(load, busy * factor, stalls))
             upper = parts.upper_new_tokens(load)
-            latency = stalls + prefill.latency_factor * parts.prefill_busy(load, prefill, upper)
-            own = engine.request_overhead_s + load.quantile(
-                latency + level * (1.0 + parts.chunks(context, upper)), size
-            )
+            read = prefill.latency_factor * parts.prefill_busy(load, prefill, upper)
+            at = load.quantile_size(stalls + read + level * parts.chunks(context, upper), size)
+            encode_own, prefill_own = float(stalls[at]), float(read[at])
+            iterations = int(parts.chunks(context, upper)[at])
+            own = engine.request_overhead_s
             holding_s = prompts[-1].mean
             if load.has_vision and encode == "none":
                 embeddings = parts.embedding_bytes(load)
                 receives = load.quantile(embeddings, size)
                 received.append((load.name, float(embeddings @ load.weights)))
         else:
-            own = 2.0 * level
             receives = load.quantile(parts.kv_transfer_bytes(worker, load, load.prompt_uppers), size)
             crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
             received.append((load.name, crossing))
@@ -120,20 +134,22 @@ def loop_pool(
             encoded = load.encoded_share * load.mean_images
             compute[-1] = (load.name, compute[-1][1] + encoded * time.device_s)
             host.append((load.name, encoded * time.host_s / parts.host_cores(entry)))
-        peak = parts.check_peak(load, kv, memory, entry, cut)
         held_prompt = float(parts.prompt_kv_bytes(load, kv, load.prompt_tokens) @ load.weights)
+        largest_peak = max(largest_peak, parts.check_peak(load, kv, memory, entry, cut))
         burst = parts.service(load, busy, stalls)
         steps = load.decoded[0] / step.tokens
+        held = _held(load, kv, step, entry)
+        largest_held = max(largest_held, held / steps if steps else held_prompt)
         classes.append(
             LoopClass(
                 name=load.name,
-                steps=steps,
-                averaging_steps=load.averaging_steps / step.tokens,
-                decode_s=0.0 if chosen.batch else _decode_s(load, step),
-                burst_s=burst.mean,
+                output_tokens=steps + 1.0,
+                decode=0.0 if chosen.batch else _decode_s(load, step),
+                prefill=float(busy @ load.weights),
+                encode=load.encoded_share * float(stalls @ load.weights),
                 burst_second=burst.second,
-                held=_held(load, kv, step, entry) + held_prompt * holding_s / fixed,
-                peak_bytes=peak,
+                held=held + held_prompt * (1.0 + holding_s / loop.step),
+                scv=load.request.interarrival_scv,
             )
         )
         hops.append(
@@ -144,27 +160,29 @@ def loop_pool(
                 start=start,
                 end="done",
                 own_s=own,
+                entering=(encode_own, prefill_own, iterations),
                 queues=queues,
                 receives=receives,
             )
         )
+    spread = dispersion(loop, max(level, loop.step), 0.0, max((c.scv for c in classes), default=1.0))
+    sequences = float(chosen.batch or engine.max_sequences * cut.attention_data)
+    loop = replace(
+        loop,
+        classes=tuple(classes),
+        memory_bytes=cut.attention_data * _usable(memory - largest_peak, largest_held, spread / cut.attention_data),
+        max_sequences=_usable(sequences, 1.0, spread),
+    )
+    hops = [_entered(hop, loop, chosen) for hop in hops]
     rows = []
     if encodes:
         rows += [Row(kind="compute", load=tuple(compute)), Row(kind="host", load=tuple(host))]
     link = parts.link_row(received, bandwidth)
     rows += [link] if link else []
-    sequences = chosen.batch or engine.max_sequences * cut.attention_data
-    loop = Loop(
-        step_s=fixed,
-        classes=tuple(classes),
-        kv_bytes=memory * cut.attention_data / cut.pipeline,
-        max_sequences=sequences / cut.pipeline,
-        lanes=cut.pipeline,
-    )
     waiting = [Queue(name="prefill", servers_per_replica=cut.pipeline, services=tuple(prompts))] if prompts else []
     if encodes:
         waiting.insert(0, Queue(name="encode", servers_per_replica=processes, services=tuple(encodes)))
-    running = 1.0 - fixed / level if level > fixed else 1.0
+    running = 1.0 - loop.step / level if level > loop.step else 1.0
     return Pool(
         placement=placement,
         stages=stages,
@@ -176,12 +194,49 @@ def loop_pool(
         queues=tuple(waiting),
         rows=tuple(rows),
         loop=loop,
-        busy_s={c.name: c.work_s / running / cut.pipeline for c in classes},
+        busy_s={c.name: c.seconds / running / cut.pipeline for c in classes},
         kv_bytes=memory * cut.attention_data,
         max_batched_tokens=engine.max_batched_tokens,
         memory_fraction=engine.shared_memory_fraction if encode == "beside" else engine.memory_fraction,
         encoder_processes=processes,
         tokens_per_step=step.tokens,
+    )
+
+
+OVERFLOW = 0.01
+"""Probability with which the sequences in flight on a replica may outgrow its memory or its limit."""
+
+
+def _usable(room: float, one: float, spread: float) -> float:
+    """What the mean may fill of ``room`` when a sequence takes ``one`` of it and sequences spread by ``spread``."""
+    if room <= 0.0 or one <= 0.0:
+        return max(room, 0.0) or 1e-9
+    return room * memory_headroom(memory_bytes=room, sequence_bytes=one, dispersion=spread, probability=OVERFLOW)
+
+
+def _entered(hop: Hop, loop: Loop, chosen: Settings) -> Hop:
+    """A hop with its own time in the loop: the fixed part, and the part that grows with the wait."""
+    encode, prefill, iterations = hop.entering
+    level = chosen.itl_level_s
+    if hop.start == "prefilled":
+        return replace(hop, own_s=hop.own_s + 2.0 * level)
+
+    def delay(wait: float) -> float:
+        return first_token_delay(
+            loop,
+            prefill=prefill,
+            encode=encode,
+            iterations=iterations,
+            level=level,
+            share=chosen.burst_share,
+            wait=wait,
+        )
+
+    fixed = encode + prefill + (iterations + 1) * level
+    return replace(
+        hop,
+        own_s=hop.own_s + fixed,
+        behind=Behind(share=chosen.burst_share, least=delay(0.0) - fixed, most=delay(1e9) - fixed),
     )
 
 
@@ -228,19 +283,30 @@ def loop_settings(context: Context, entry: Entry, cut: Parallelism, build: Build
     """
     result: list[Settings] = []
     refused: Rejection | None = None
+    draft = context.engine.speculative
+    tokens = 1.0 + draft.accepted_tokens if draft else 1.0
     batches = [b for b in entry.device.batch_shapes if b <= context.engine.max_sequences] or [0]
     for portion in range(parts.portions(context)):
         promised = [
             parts.promise(load, Settings(portion=portion)) for load in context.loads if load.averaging_steps > 0
         ]
-        targets = sorted({kept.itl_s for kept in promised}) or [_UNLIMITED_S]
-        draft = context.engine.speculative
-        targets = [target * (1.0 + draft.accepted_tokens if draft else 1.0) for target in targets]
+        targets = sorted({kept.itl_s * tokens for kept in promised}) or [_UNLIMITED_S]
         for batch in batches:
             for target in targets:
                 pool = build(context, entry, cut, Settings(itl_level_s=target, batch=batch, portion=portion))
-                points = loop_points(pool)
-                result += [Settings(itl_level_s=point.level_s, batch=batch, portion=portion) for point in points]
+                points = _levels(pool, target)
+                result += [
+                    Settings(
+                        itl_level_s=point.level,
+                        burst_share=point.share,
+                        smallest=point.minimum_replicas,
+                        pooled=point.pooled,
+                        strictest_s=target,
+                        batch=batch,
+                        portion=portion,
+                    )
+                    for point in points
+                ]
                 if not points and refused is None:
                     refused = _too_slow(entry, cut, pool, target)
     if not result and refused is not None:
@@ -252,25 +318,48 @@ _UNLIMITED_S = 10.0
 """Iteration time allowed where no class decodes more than one token."""
 
 
-def loop_points(pool: Pool) -> list[LoopPoint]:
-    """Operating points of a pool's loop for the promises of its classes, intervals counted per iteration."""
-    assert pool.loop is not None
-    promises = {}
+def _targets(pool: Pool, strictest_s: float) -> dict[str, IntervalTarget]:
+    """Interval targets per iteration of the classes that ask for no less than ``strictest_s``."""
+    result = {}
     for hop in pool.hops:
         itl = hop.promise.itl_s if hop.load.averaging_steps > 0 else _UNLIMITED_S
-        promises[hop.name] = (itl * pool.tokens_per_step, hop.promise.itl_eps)
-    return best_levels(pool.loop, promises)
+        if itl * pool.tokens_per_step >= strictest_s * (1 - 1e-12):
+            target = IntervalTarget(interval=itl * pool.tokens_per_step, probability=1.0 - hop.promise.itl_eps)
+            result[hop.name] = target
+    return result
+
+
+def _levels(pool: Pool, strictest_s: float) -> list[LoopPoint]:
+    assert pool.loop is not None
+    rates = {hop.name: hop.load.request.rate for hop in pool.hops}
+    return best_levels(pool.loop, _targets(pool, strictest_s), rates, limit=_LEVELS)
+
+
+_LEVELS = 4
+
+
+def loop_point(pool: Pool) -> LoopPoint:
+    """The operating point that a pool's settings name."""
+    chosen = pool.settings
+    return LoopPoint(
+        level=chosen.itl_level_s,
+        share=chosen.burst_share,
+        minimum_replicas=chosen.smallest,
+        pooled=chosen.pooled,
+        promised=tuple(_targets(pool, chosen.strictest_s).items()),
+    )
 
 
 def _too_slow(entry: Entry, cut: Parallelism, pool: Pool, target: float) -> Rejection:
     assert pool.loop is not None
-    fastest = pool.loop.step_s
+    fastest = pool.loop.step / pool.tokens_per_step
+    wanted = target / pool.tokens_per_step
     return Rejection(
         limit="itl_ms",
         device=entry.name,
         pool=cut.label,
-        wanted=target * 1e3,
+        wanted=wanted * 1e3,
         best_reachable=fastest * 1e3,
-        text=f"{entry.name} {cut.label}: one iteration takes {fastest * 1e3:.2f} ms, an interval of "
-        f"{target * 1e3:g} ms is wanted",
+        text=f"{entry.name} {cut.label}: one iteration takes {fastest * 1e3:.2f} ms per token, an interval of "
+        f"{wanted * 1e3:g} ms is wanted",
     )
