@@ -265,7 +265,7 @@ class WaitingPoint:
             rows.append(Row(kind="burst", load=load))
         peaks = {s.name: s.peakedness / self.peakedness for s in services}
         if max(peaks.values()) > 1.0 + 1e-9:
-            load = tuple((name, value * max(peaks[name], 0.0)) for name, value in work.items())
+            load = tuple((name, value * peaks[name]) for name, value in work.items())
             rows.append(Row(kind="peak", load=load, setup=self.setup * share))
         if self.minimum_replicas > 1:
             rows.append(Row(kind="minimum", load=(), setup=float(self.minimum_replicas)))
@@ -465,7 +465,7 @@ def _sized(
     finer = _design(services, rates, mix, tau, tail, between, _TILTS)
     ray = ray.first(whole).joined(finer).joined(ray.last(len(ray.sizes) - whole))
     whole = int(np.searchsorted(ray.scale, 1.0))
-    full = np.interp([1.0], ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1])
+    full = np.array([float(np.interp(1.0, ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1]))])
     return ray.first(whole).joined(_design(services, rates, mix, tau, tail, full, _TILTS))
 
 
