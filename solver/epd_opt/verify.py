@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from epd_models.candidate import STATES, Candidate
-from epd_opt.accounting import Holding, holding
+from epd_opt.accounting import energy_usd_per_hour
 from epd_opt.document import PlanDocument, Pool
 from epd_opt.errors import EpdError
 from epd_opt.instance import Instance
@@ -139,7 +139,7 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
     candidates = _candidates(document, offered)
     offers = {offer.name: offer for offer in resolved.offers}
     means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
-    held: dict[str, Holding] = {}
+    costs: list[float] = []
     spared: dict[str, int] = {}
     for name in sorted({pool.device for pool in document.pools}):
         pools = [pool for pool in document.pools if pool.device == name and pool.name in candidates]
@@ -152,18 +152,22 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
                 rate * means[served] * candidate.busy_s[served] * float(candidate.units)
                 for served, rate in pool.serves.items()
             )
-        held[name] = holding(offers[name], units, busy)
         stock, use = offers[name].stock, document.devices[name]
+        costs.append(
+            use.bought * offers[name].usd_per_hour
+            + use.owned * offers[name].owned_usd_per_hour
+            + energy_usd_per_hour(offers[name], use.used, busy)
+        )
         if use.used < units or use.bought + use.owned < use.used or use.bought % offers[name].lot:
             yield f"{name}: {use.used} units in use, {use.bought} bought and {use.owned} owned do not cover {units}"
         if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
             yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
-        if not _close(use.usd_per_hour, held[name].usd_per_hour):
-            yield f"{name}: costs {held[name].usd_per_hour:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
+        if not _close(use.usd_per_hour, costs[-1]):
+            yield f"{name}: costs {costs[-1]:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
     for pool_key, count in spared.items():
         if count != resolved.spare_replicas:
             yield f"{pool_key} has {count} spare replicas, {resolved.spare_replicas} are wanted"
-    cost = math.fsum(h.usd_per_hour for h in held.values())
+    cost = math.fsum(costs)
     if not _close(cost, document.cost.usd_per_hour):
         yield f"the fleet costs {cost:.6g} USD/h, the plan says {document.cost.usd_per_hour:.6g}"
     if document.cost.bound_usd_per_hour > cost * (1 + _RELATIVE):
@@ -174,9 +178,9 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
     limits, slack = resolved.limits, 1 + _RELATIVE
     if limits.usd_per_hour is not None and cost > limits.usd_per_hour * slack:
         yield f"the fleet costs {cost:.6g} USD/h, the limit is {limits.usd_per_hour:g}"
-    power = math.fsum(offers[name].power_w * h.installed for name, h in held.items())
+    power = math.fsum(offers[name].power_w * (use.bought + use.owned) for name, use in document.devices.items())
     if limits.power_w is not None and power > limits.power_w * slack:
         yield f"the fleet takes {power:.6g} W, the limit is {limits.power_w:g}"
-    devices = sum(h.installed for h in held.values())
+    devices = sum(use.bought + use.owned for use in document.devices.values())
     if limits.devices is not None and devices > limits.devices:
         yield f"the fleet holds {devices} devices, the limit is {limits.devices}"

@@ -99,6 +99,8 @@ class Highs:
             statuses.kTimeLimit: "time_limit",
             statuses.kInterrupt: "interrupted",
         }
+        if status == statuses.kModelEmpty:
+            return self._without_variables(model, time.perf_counter() - start, highs.version())
         info = highs.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         integer = any(variable.cat == pulp.LpInteger for variable in variables)
@@ -114,4 +116,19 @@ class Highs:
             bound=bound if math.isfinite(bound) else None,
             seconds=time.perf_counter() - start,
             solver=f"highs {highs.version()}",
+        )
+
+    @staticmethod
+    def _without_variables(model: pulp.LpProblem, seconds: float, version: str) -> Outcome:
+        """A model without variables, which HiGHS does not judge: it has the empty solution where every row allows it."""
+        senses = {pulp.LpConstraintEQ: (0,), pulp.LpConstraintLE: (-1, 0), pulp.LpConstraintGE: (0, 1)}
+        kept = all((r.constant > 0) - (r.constant < 0) in senses[r.sense] for r in model.constraints.values())
+        objective = float(model.objective.constant) if kept else None
+        return Outcome(
+            termination="optimal" if kept else "infeasible",
+            values={} if kept else None,
+            objective=objective,
+            bound=objective,
+            seconds=seconds,
+            solver=f"highs {version}",
         )
