@@ -1,0 +1,98 @@
+"""Encoding an image takes host time by its pixels and device time by the transformer's FLOPs, as published ones do."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epd_models import catalog
+from epd_models.precision import UnsupportedPrecision, compute_format
+from epd_models.stages.encode import encode_time
+from epd_models.vision import ImageLoad, image_load
+
+VLLM = catalog.engine("vllm")
+
+
+def seconds(name, sku, width, height, **more):
+    """Encode time of one image of a catalogue model."""
+    tower = catalog.model(name).vision
+    load = image_load(tower, width, height)
+    return encode_time(tower, catalog.device(sku), VLLM, load=load, megapixels=width * height / 1e6, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "tflop"),
+    [
+        # encoder TFLOP counted from the public configurations and image processors
+        ("Qwen2.5-VL-7B", (1024, 1024), 7.686),
+        ("Qwen3-VL-8B", (1920, 1080), 15.648),
+        ("Qwen3.5-122B-A10B", (448, 448), 0.735),
+        ("InternVL3-38B", (1024, 1024), 119.879),
+        ("LLaVA-1.5-7B", (448, 448), 0.405),
+        ("Llama-3.2-11B-Vision", (448, 448), 19.399),
+    ],
+)
+def test_device_time_is_the_published_work_at_the_achieved_share_of_the_peak(name, size, tflop):
+    """On an H100 in BF16, after the fixed overhead of an image; the FLOPs agree within two per cent."""
+    c = catalog.device("H100-SXM").coefficients_for("vllm")
+    working = seconds(name, "H100-SXM", *size).device_s - c.image_overhead_s
+    assert working == pytest.approx(tflop * 1e12 / (989e12 * c.encode_share), rel=0.02)
+
+
+def test_host_time_counts_images_and_megapixels():
+    """Decoding and resizing grow with the source's pixels, not with the tokens kept."""
+    tower = catalog.model("Qwen3-VL-8B").vision
+    load = ImageLoad(tokens=256, positions=1024)
+    small, large = (encode_time(tower, catalog.device("H100-SXM"), VLLM, load=load, megapixels=m) for m in (1.0, 12.0))
+    assert small.host_s == pytest.approx(VLLM.host_image_s + VLLM.host_megapixel_s)
+    assert large.host_s - small.host_s == pytest.approx(11 * VLLM.host_megapixel_s)
+    assert large.device_s == small.device_s
+    assert small.serial_s == small.host_s + small.device_s
+
+
+def test_narrow_weights_compute_at_the_next_peak_that_the_device_has():
+    """FP8 halves the work on a device with an FP8 peak, and changes nothing on one without."""
+    overhead = catalog.device("H100-SXM").coefficients_for("vllm").image_overhead_s
+    wide, narrow = (
+        seconds("Qwen3-VL-8B", "H100-SXM", 1024, 1024, encoder_format=f).device_s - overhead for f in ("bf16", "fp8")
+    )
+    assert wide / narrow == pytest.approx(1979 / 989)
+    a100 = [seconds("Qwen3-VL-8B", "A100-80-SXM", 1024, 1024, encoder_format=f).device_s for f in ("bf16", "fp8")]
+    assert a100[0] == a100[1]
+
+
+def test_a_public_forward_pass_is_met():
+    """Qwen3-VL-30B-A3B's tower on one GB200, three images of 720 x 1280: 31.77 ms per call (vLLM pull request 38065).
+
+    The run batches three images into one call, so it pays the overhead once.
+    """
+    c = catalog.device("GB200").coefficients_for("vllm")
+    one = seconds("Qwen3-VL-30B-A3B", "GB200", 720, 1280).device_s - c.image_overhead_s
+    assert 3 * one + c.image_overhead_s == pytest.approx(31.77e-3, rel=0.35)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    name=st.sampled_from([n for n in catalog.model_names() if catalog.model(n).vision]),
+    sku=st.sampled_from(catalog.device_names()),
+    width=st.integers(28, 4000),
+    height=st.integers(28, 4000),
+    encoder_format=st.sampled_from(["bf16", "fp8", "int8"]),
+)
+def test_every_tower_takes_time_on_every_device(name, sku, width, height, encoder_format):
+    """Both parts are positive and a slower device is slower: half the peak, twice the work's time."""
+    device, tower = catalog.device(sku), catalog.model(name).vision
+    load = image_load(tower, width, height)
+    try:
+        peak_format = compute_format(encoder_format, device.peaks)
+    except UnsupportedPrecision:
+        return
+    half = dataclasses.replace(device, peaks={peak_format: device.peaks[peak_format] / 2})
+    whole, slow = (
+        encode_time(tower, d, VLLM, load=load, megapixels=1.0, encoder_format=encoder_format) for d in (device, half)
+    )
+    overhead = device.coefficients_for("vllm").image_overhead_s
+    assert whole.host_s > 0
+    assert whole.device_s > overhead
+    assert slow.device_s - overhead == pytest.approx(2 * (whole.device_s - overhead))
