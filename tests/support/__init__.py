@@ -1,0 +1,1 @@
+"""What several tests share: small random planning problems, and plain documents to start from."""

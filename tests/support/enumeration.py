@@ -1,0 +1,145 @@
+"""The optimum of a small planning problem by enumeration: every fleet, routed over paths by scipy's linear programming.
+
+Nothing here uses the programme under test beyond the value types of a problem.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import linprog
+
+from epd_models.candidate import Arc, Candidate
+from epd_opt.problem import Offer, PlanningProblem
+
+Path = tuple[tuple[int, Arc], ...]
+
+
+def cheapest(problem: PlanningProblem) -> float | None:
+    """Least hourly cost over all fleets; None where no fleet serves the demand within the limits."""
+    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    ranges = [range(_most(problem, candidate) + 1) for candidate in problem.candidates]
+    fleets = []
+    for counts in itertools.product(*ranges):
+        fixed = fleet_cost(problem, counts)
+        if fixed is not None:
+            fleets.append((fixed, counts))
+    best: float | None = None
+    for fixed, counts in sorted(fleets):
+        if best is not None and fixed >= best:
+            break
+        energy = routing_energy(problem, counts, paths)
+        if energy is None:
+            continue
+        total = fixed + energy
+        over = problem.limits.usd_per_hour is not None and total > problem.limits.usd_per_hour * (1 + 1e-9)
+        if not over and (best is None or total < best):
+            best = total
+    return best
+
+
+def _most(problem: PlanningProblem, candidate: Candidate) -> int:
+    """Replicas that carry the whole demand of all classes, and in small problems one more, to see that it never helps."""
+    rates = {demand.name: demand.rate for demand in problem.demands}
+    served = {a.request_class for a in candidate.arcs}
+    needs = [sum(load * rates[name] for name, load in row.load if name in served) + row.setup for row in candidate.rows]
+    return max(1, math.ceil(max(needs, default=1.0) - 1e-9)) + (len(problem.candidates) <= 3)
+
+
+def _paths(candidates: Sequence[Candidate], name: str) -> Iterator[Path]:
+    """Ways from a class's source to its end; a hand-over joins what arrives by a level with what leaves by it or later."""
+    arcs = [(k, a) for k, c in enumerate(candidates) for a in c.arcs if a.request_class == name]
+
+    def onward(path: Path) -> Iterator[Path]:
+        last = path[-1][1].end
+        if last.state == "done":
+            yield path
+            return
+        for k, a in arcs:
+            if (a.start.state, a.start.sender) == (last.state, last.sender) and a.start.level >= last.level:
+                yield from onward((*path, (k, a)))
+
+    for k, a in arcs:
+        if a.start.sender is None:
+            yield from onward(((k, a),))
+
+
+def fleet_cost(problem: PlanningProblem, counts: Sequence[int]) -> float | None:
+    """Hourly cost of holding a fleet, the energy of its work left out; None where it breaks stock or limits."""
+    units: dict[str, Fraction] = {}
+    pools: set[str] = set()
+    for candidate, count in zip(problem.candidates, counts, strict=True):
+        if count:
+            spare = 0 if candidate.pool in pools else problem.spare_replicas
+            pools.add(candidate.pool)
+            units[candidate.device] = units.get(candidate.device, Fraction(0)) + (count + spare) * candidate.units
+    offers = {offer.name: offer for offer in problem.offers}
+    best: float | None = None
+    for holdings in itertools.product(*(_holdings(offers[name], math.ceil(used)) for name, used in units.items())):
+        cost = installed = power = 0.0
+        for (bought, owned), (name, used) in zip(holdings, units.items(), strict=True):
+            terms = offers[name]
+            cost += bought * terms.usd_per_hour + owned * terms.owned_usd_per_hour
+            cost += math.ceil(used) * terms.used_usd_per_hour
+            installed += bought + owned
+            power += (bought + owned) * terms.power_w
+        limits = problem.limits
+        if limits.devices is not None and installed > limits.devices:
+            continue
+        if limits.power_w is not None and power > limits.power_w:
+            continue
+        if limits.usd_per_hour is not None and cost > limits.usd_per_hour * (1 + 1e-9):
+            continue
+        best = cost if best is None else min(best, cost)
+    return best
+
+
+def _holdings(offer: Offer, used: int) -> list[tuple[int, int]]:
+    """Ways to hold units in use: (bought in whole lots, owned)."""
+    result = []
+    for owned in range(min(offer.owned, used) + 1):
+        bought = math.ceil((used - owned) / offer.lot) * offer.lot
+        if offer.stock is None or bought + owned <= offer.stock:
+            result.append((bought, owned))
+    return result
+
+
+def routing_energy(problem: PlanningProblem, counts: Sequence[int], paths: dict[str, list[Path]]) -> float | None:
+    """Least energy cost per hour of serving the demand with these replicas; None where they cannot."""
+    columns = [(name, path) for name, ways in paths.items() for path in ways if all(counts[k] for k, _ in path)]
+    if {name for name, _ in columns} < set(paths):
+        return None
+    offers = {offer.name: offer for offer in problem.offers}
+    means = {demand.name: demand.mean_rate / demand.rate for demand in problem.demands}
+    price = [
+        3600.0
+        * means[name]
+        * sum(
+            problem.candidates[k].busy_s[name]
+            * float(problem.candidates[k].units)
+            * offers[problem.candidates[k].device].busy_usd_per_unit_second
+            for k, _ in path
+        )
+        for name, path in columns
+    ]
+    served = [[float(name == demand.name) for name, _ in columns] for demand in problem.demands]
+    left, right = [], []
+    for k, candidate in enumerate(problem.candidates):
+        for row in candidate.rows if counts[k] else ():
+            if row.setup > counts[k]:
+                return None
+            load = dict(row.load)
+            left.append([load.get(name, 0.0) if any(k == j for j, _ in path) else 0.0 for name, path in columns])
+            right.append(counts[k] - row.setup)
+    answer = linprog(
+        price,
+        A_ub=np.array(left) if left else None,
+        b_ub=np.array(right) if right else None,
+        A_eq=np.array(served),
+        b_eq=np.array([demand.rate for demand in problem.demands]),
+    )
+    return float(answer.fun) if answer.status == 0 else None
