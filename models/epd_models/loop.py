@@ -313,8 +313,9 @@ def best_levels(
         return []
     promised = tuple((c.name, targets[c.name]) for c in classes)
     flows = {c.name: rate_hint[c.name] for c in classes}
-    whole = sum(flows[c.name] * c.burst for c in classes) / sum(flows[c.name] * c.seconds for c in classes)
-    most = max(c.burst / c.seconds for c in classes)
+    work = sum(flows[c.name] * c.seconds for c in classes)
+    whole = sum(flows[c.name] * c.burst for c in classes) / work if work > 0 else 0.0
+    most = max((c.burst / c.seconds for c in classes if c.seconds > 0), default=0.0)
     first = _best(loop, classes, promised, flows, whole, 1)
     largest = 1.0 if first is None else first[0]
     sizes = sorted({1, *(max(1, int(largest**power * 0.9)) for power in (0.25, 0.5, 0.75, 1.0))})
@@ -351,8 +352,6 @@ def _best(
             if best is None or need < best[0]:
                 best = need, point
     return best
-
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
