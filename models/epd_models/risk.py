@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from epd_models.request import RequestLoad
 
 LEVEL_SHARES = {
-    "encoded": (0.1, 0.25, 0.45, 0.65),
-    "prefilled": (0.4, 0.7, 0.85, 0.95),
+    "encoded": (0.12, 0.3, 0.6),
+    "prefilled": (0.5, 0.8, 0.94),
 }
 """Levels of elapsed time at the hand-overs, as shares of the class's TTFT target."""
 
@@ -92,8 +92,7 @@ def risk_shares(load: RequestLoad, eps: float, *, queues: int, pools: int) -> Ri
     """
     probability = 1.0 - eps / (2 * pools)
     varies = any(
-        load.exceeds(values, load.quantile(values, probability)) > 0.0
-        for values in (load.prompt_uppers, load.image_counts)
+        load.exceeds(values, load.quantile(values, probability)) > 0.0 for values in (load.prompt_uppers, load.image_counts)
     )
     size = eps / 2 if varies else 0.0
     return RiskShares(size_probability=probability if varies else 1.0, wait_eps=(eps - size) / queues)

@@ -24,11 +24,13 @@ def degrees_in(message):
         ("Llama-3.1-70B", [1, 2, 4, 8, 16, 64], [3, 5, 7, 128]),
         ("InternVL3-8B", [1, 2, 4], [7, 8, 14, 28]),
         ("Qwen3.5-27B", [1, 2, 4, 8], [3, 6, 16]),
+        ("Qwen3.5-122B-A10B", [1, 2, 16], [32, 64]),
         ("DeepSeek-V3", [1, 8, 16], [3, 6]),
     ],
 )
 def test_tensor_degrees_divide_heads_and_share_or_repeat_key_value_heads(name, legal, illegal):
-    """28 heads with 4 key/value heads go on 4 ranks but not on 7; 24 heads and 16 linear key heads go on 8, not on 3."""
+    """28 heads with 4 key/value heads go on 4 ranks but not on 7; 24 heads and 16 linear key heads go on 8, not on 3;
+    32 heads beside 16 linear key heads go on 16, not on 32."""
     degrees = tensor_degrees(catalog.model(name))
     assert set(legal) <= set(degrees)
     assert not set(illegal) & set(degrees)
@@ -52,6 +54,15 @@ def test_a_refused_expert_degree_offers_degrees_that_pass():
     assert degrees_in(str(refusal.value)) == [1, 2, 4, 8]
     for degree in degrees_in(str(refusal.value)):
         check_legal(Parallelism(tensor=4, attention_data=2, expert=degree), model, H200)
+
+
+def test_experts_spread_evenly():
+    """160 experts go whole on 32 of 64 ranks, two ranks each, but not one by one on 64."""
+    model, rack = catalog.model("Qwen3-Coder-480B-A35B"), catalog.device("GB200")
+    check_legal(Parallelism(tensor=32, attention_data=2, expert=32), model, rack)
+    with pytest.raises(IllegalParallelism, match="160 routed experts") as refusal:
+        check_legal(Parallelism(tensor=32, attention_data=2, expert=64), model, rack)
+    assert degrees_in(str(refusal.value)) == [1, 2, 4, 8, 16, 32]
 
 
 @pytest.mark.parametrize(

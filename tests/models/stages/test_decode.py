@@ -205,6 +205,22 @@ def test_speculative_steps_emit_what_is_accepted_and_cost_what_is_drafted():
     assert drafted.per_context == plain.per_context
 
 
+def test_a_speculative_step_is_counted():
+    """Llama 3.1 8B on two ideal H100 with three drafts: four positions verified, and three passes through one layer of 32
+    and the head."""
+    built = worker("Llama-3.1-8B", engine=drafting(3, 2.0), coefficients=IDEAL, tensor=2)
+    step = decode_step(built, sequences=4)
+    head = 128256 * 4096
+    layers = catalog.model("Llama-3.1-8B").parameters - 2 * head
+    assert step.fixed == pytest.approx((layers * (1 + 3 / 32) + 4 * 2 * head) / 2 / 3350e9)
+    computing = 2 * (4 * (layers + head) + 3 * (layers / 32 + head)) / 2 / 1979e12
+    sending = 4 * 64 * 4096 * 2 * 1.0 / 450e9
+    assert step.per_sequence == pytest.approx(computing + sending)
+    slow = dataclasses.replace(IDEAL, step_overhead_s=4e-3, layer_overhead_s=1e-5)
+    overheads = decode_step(worker("Llama-3.1-8B", engine=drafting(3, 2.0), coefficients=slow, tensor=2), sequences=4).fixed
+    assert overheads - step.fixed == pytest.approx(4e-3 * 1.75 + 35e-5)
+
+
 def test_rejected_drafts_only_cost_time():
     """With nothing accepted, speculation emits one token per iteration and is slower."""
     plain = decode_step(worker("DeepSeek-V3", "H200-SXM", tensor=8), sequences=4)

@@ -90,6 +90,23 @@ def test_linear_attention_is_linear():
     assert time.per_token_pair == pytest.approx(4 * 24 * 256 * 16 / 989e12)
 
 
+def test_attention_runs_at_16_bits_whatever_the_weights():
+    """FP8 weights halve the matrices of Qwen3.5-27B, not its attention, linear or full."""
+    wide, narrow = (prefill_time(worker("Qwen3.5-27B", weights=w, coefficients=IDEAL)) for w in ("bf16", "fp8"))
+    assert narrow.per_token_pair == wide.per_token_pair
+    linear = 6 * 48 * 128**2 * 48 / 989e12
+    assert (narrow.per_token - linear) / (wide.per_token - linear) == pytest.approx(989 / 1979)
+
+
+def test_cross_attention_looks_at_every_image_position():
+    """Llama 3.2 11B: each new token attends to 6404 positions in 8 layers, and to the text in the other 32."""
+    time = prefill_time(worker("Llama-3.2-11B-Vision", coefficients=IDEAL))
+    model = catalog.model("Llama-3.2-11B-Vision")
+    matrices = 2 * (model.active_parameters - model.embedding_parameters)
+    assert time.per_token == pytest.approx((matrices + 4 * 32 * 128 * 8 * 6404) / 989e12)
+    assert time.per_token_pair == pytest.approx(4 * 32 * 128 * 32 / 989e12)
+
+
 def test_cached_tokens_save_matrices_but_are_attended_to():
     """A prompt with a cached prefix costs less than the whole, more than its new tokens alone."""
     time = prefill_time(worker("Llama-3.1-8B"))
