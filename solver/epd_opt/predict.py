@@ -73,7 +73,7 @@ def waits_s(pool: PoolSolution, behaviour: Behaviour, hop: Hop) -> float:
                 pool.replicas,
                 1.0 - hop.shares.wait_eps,
                 servers_per_replica=queue.servers_per_replica,
-                point=behaviour.waiting.get(queue.name),
+                point=behaviour.waiting[queue.name].point if queue.name in behaviour.waiting else None,
             )
     return total
 

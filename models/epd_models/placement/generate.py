@@ -16,7 +16,7 @@ from epd_models.placement.loops import loop_point
 from epd_models.placement.table import PLACEMENTS, Placement
 from epd_models.pool import Hop, Pool
 from epd_models.provenance import Confidence
-from epd_models.queueing import WaitingPoint, waiting_points
+from epd_models.staffing import StaffedQueue, staffed_queues, strict_tau
 from epd_models.request import RequestLoad
 from epd_models.risk import LEVEL_SHARES
 from epd_models.row import Row
@@ -42,7 +42,7 @@ class Behaviour:
     """The physics of a candidate: its pool and the points at which its queues and its loop are run."""
 
     pool: Pool
-    waiting: Mapping[str, WaitingPoint]
+    waiting: Mapping[str, StaffedQueue]
     loop_point: LoopPoint | None
 
 
@@ -233,6 +233,15 @@ def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:
     return result
 
 
+def _stricter(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> dict[str, float]:
+    """The waits that are promised in place of ``tau``: see :func:`epd_models.staffing.strict_tau`."""
+    result = {}
+    for queue in pool.queues:
+        served = queue.served(names)
+        result[queue.name] = strict_tau(served, tau[queue.name]) if served else tau[queue.name]
+    return result
+
+
 def _splits(context: Context, pool: Pool, known: Senders) -> list[dict[str, float]]:
     """Waits per factor e for each queue of a pool, the strictest first."""
     if not pool.queues:
@@ -253,7 +262,8 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     not ask for anyway, looser ones are left out."""
     point = None if pool.loop is None else loop_point(pool)
     allowed = frozenset(hop.name for hop in pool.hops) if point is None else frozenset(point.admitted)
-    for tau in _splits(context, pool, known):
+    for wanted in _splits(context, pool, known):
+        tau = _stricter(pool, wanted, allowed)
         arcs = [
             arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)
         ]
@@ -267,7 +277,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
         rates = {hop.name: hop.load.request.rate for hop in pool.hops if hop.name in names}
         free = False
         for waiting in _waiting(pool, tau, names):
-            rows = _waiting_rows(pool, waiting, names)
+            rows = _waiting_rows(pool, waiting)
             free |= all(row.implied_by(other, rates) for row in rows)
             yield _candidate(context, pool, point, waiting, tuple(sorted(arcs)), (*rows, *other), tau)
         if free:
@@ -290,23 +300,23 @@ def _other_rows(pool: Pool, point: LoopPoint | None, names: frozenset[str]) -> t
     return tuple(row for row in rows if row.load or row.setup)
 
 
-def _waiting_rows(pool: Pool, waiting: Mapping[str, WaitingPoint], names: frozenset[str]) -> list[Row]:
+def _waiting_rows(pool: Pool, waiting: Mapping[str, StaffedQueue]) -> list[Row]:
     return [
         replace(row, kind=f"{queue.name}_{row.kind}")
         for queue in pool.queues
         if queue.name in waiting
-        for row in waiting[queue.name].rows(queue.served(names))
+        for row in waiting[queue.name].rows()
     ]
 
 
-def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Iterator[dict[str, WaitingPoint]]:
+def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Iterator[dict[str, StaffedQueue]]:
     """Every combination of operating points of the pool's queues for these waits."""
     options = []
     for queue in pool.queues:
         hops = [hop for hop in pool.hops if hop.name in names and queue.name in hop.queues]
         if not hops:
             continue
-        points = waiting_points(
+        staffed = staffed_queues(
             queue.served(names),
             tau[queue.name],
             {hop.name: hop.load.request.rate for hop in hops},
@@ -314,7 +324,7 @@ def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Ite
             servers_per_replica=queue.servers_per_replica,
             limit=_POINTS if len(pool.queues) == 1 else _POINTS_OF_TWO,
         )
-        options.append([(queue.name, point) for point in points])
+        options.append([(queue.name, point) for point in staffed])
     for combination in itertools.product(*options):
         yield dict(combination)
 
@@ -323,7 +333,7 @@ def _candidate(
     context: Context,
     pool: Pool,
     point: LoopPoint | None,
-    waiting: Mapping[str, WaitingPoint],
+    waiting: Mapping[str, StaffedQueue],
     arcs: tuple[Arc, ...],
     rows: tuple[Row, ...],
     tau: Mapping[str, float],
@@ -338,7 +348,8 @@ def _candidate(
     parts += [f"portion={settings.portion}"] if settings.portion else []
     if point is not None:
         parts.append(f"loop={point.share:.6g}:{point.minimum_replicas}:{point.pooled:d}:{settings.strictest_s:.6g}")
-    for name, chosen in sorted(waiting.items()):
+    for name, staffed in sorted(waiting.items()):
+        chosen = staffed.point
         parts.append(
             f"{name}={chosen.kind}:{chosen.tau:.6g}:{chosen.slope:.6g}:{chosen.setup:.6g}:{chosen.theta:.6g}:"
             f"{chosen.minimum_servers}"
@@ -369,7 +380,7 @@ def _candidate(
             portion=settings.portion,
             design_itl_s=settings.itl_level_s / pool.tokens_per_step,
             wait_s={hop.name: hop.wait_s(tau) for hop in pool.hops if hop.name in names},
-            staffing={name: chosen.kind for name, chosen in sorted(waiting.items())},
+            staffing={name: staffed.point.kind for name, staffed in sorted(waiting.items())},
             itl_promised_s={}
             if point is None
             else {name: t.interval / pool.tokens_per_step for name, t in point.promised if name in names},

@@ -1,0 +1,113 @@
+"""Operating points of queues, shared between queues that differ only in speed.
+
+Staffing depends on services and waits through their ratios alone. So services are measured in units of a reference
+service, rounded up to a fine grid (which can only ask for more), waits rounded down to a grid (which promises more), and
+the points found for one queue serve every other that falls into the same cell: other levels, degrees and devices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from epd_models.queueing import ServiceMoments, WaitingPoint, waiting_points
+from epd_models.row import Row
+
+_SERVICE_GRID = math.log(1.02)
+"""Services are rounded up by 2 % at the most; the reference class not at all."""
+_TAU_GRID = math.log(1.15)
+"""Waits are rounded down by 13 % at the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaffedQueue:
+    """A queue at an operating point, and the (rounded) services that the point was made for."""
+
+    point: WaitingPoint
+    services: tuple[ServiceMoments, ...]
+
+    def rows(self) -> tuple[Row, ...]:
+        """Rows on the replicas of the pool."""
+        return self.point.rows(self.services)
+
+
+def strict_tau(services: Sequence[ServiceMoments], tau: float) -> float:
+    """The wait per factor e that is promised where ``tau`` would do: the next one down on the grid, seconds."""
+    unit = _unit(services)
+    return unit * math.exp(math.floor(math.log(tau / unit) / _TAU_GRID + 1e-9) * _TAU_GRID)
+
+
+def staffed_queues(
+    services: Sequence[ServiceMoments],
+    tau: float,
+    rates: Mapping[str, float],
+    *,
+    tail: float,
+    servers_per_replica: int,
+    limit: int,
+) -> list[StaffedQueue]:
+    """Operating points of a queue, as :func:`epd_models.queueing.waiting_points` finds them on the grids.
+
+    Parameters
+    ----------
+    tau : float
+        A wait per factor e as returned by :func:`strict_tau` for the same classes or more.
+    """
+    unit = _unit(services)
+    relative = tuple(_rounded(service, unit) for service in services)
+    found = _points(
+        relative,
+        float(f"{tau / unit:.9g}"),
+        tuple((service.name, rates[service.name]) for service in services),
+        tail,
+        servers_per_replica,
+        limit,
+    )
+    actual = tuple(replace(s, values=tuple(value * unit for value in s.values)) for s in relative)
+    return [
+        StaffedQueue(
+            point=replace(point, tau=point.tau * unit, theta=point.theta / unit, spread=point.spread * unit),
+            services=actual,
+        )
+        for point in found
+    ]
+
+
+def _unit(services: Sequence[ServiceMoments]) -> float:
+    """The reference service: the longest mean."""
+    return max(service.mean for service in services)
+
+
+def _rounded(service: ServiceMoments, unit: float) -> ServiceMoments:
+    """A service in units of the reference, values rounded up to the grid and merged where they meet."""
+    merged: dict[float, float] = {}
+    for value, weight in zip(service.values, service.weights, strict=True):
+        relative = value / unit
+        if relative > 0:
+            relative = math.exp(math.ceil(math.log(relative) / _SERVICE_GRID - 1e-6) * _SERVICE_GRID)
+        relative = float(f"{relative:.9g}")
+        merged[relative] = merged.get(relative, 0.0) + weight
+    ordered = sorted(merged.items())
+    return replace(
+        service,
+        values=tuple(value for value, _ in ordered),
+        weights=tuple(float(f"{weight:.9g}") for _, weight in ordered),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _points(
+    services: tuple[ServiceMoments, ...],
+    tau: float,
+    rates: tuple[tuple[str, float], ...],
+    tail: float,
+    servers_per_replica: int,
+    limit: int,
+) -> tuple[WaitingPoint, ...]:
+    return tuple(
+        waiting_points(
+            services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit
+        )
+    )
