@@ -144,7 +144,7 @@ def loop_pool(
             LoopClass(
                 name=load.name,
                 output_tokens=steps + 1.0,
-                decode=0.0 if chosen.batch else _decode_s(load, step),
+                decode=_decode_s(load, step, entry, chosen),
                 prefill=float(busy @ load.weights),
                 encode=load.encoded_share * float(stalls @ load.weights),
                 burst_second=burst.second,
@@ -241,23 +241,28 @@ def _entered(hop: Hop, loop: Loop, chosen: Settings) -> Hop:
 
 
 def _fixed_s(context: Context, entry: Entry, step: StepTime, chosen: Settings) -> float:
-    """alpha: seconds of an iteration over nothing, or over a full compiled batch at its compiled context."""
+    """alpha: seconds of an iteration over nothing, or of what a compiled batch takes however many sequences fill it."""
     if not chosen.batch:
         return step.fixed
-    return step.seconds(chosen.batch, _compiled_context(context, entry))
+    compiled = _compiled_context(context, entry)
+    return step.fixed + chosen.batch * (step.per_sequence + (0.0 if compiled is None else step.context_s(compiled)))
 
 
-def _compiled_context(context: Context, entry: Entry) -> float:
-    """Smallest compiled context that holds the longest request; the longest request where contexts are not compiled."""
+def _compiled_context(context: Context, entry: Entry) -> float | None:
+    """Smallest compiled context that holds the longest request, or the longest request where none does; None where
+    contexts are not compiled."""
     longest = max(load.peak_context for load in context.loads)
-    return float(min((shape for shape in entry.device.context_shapes if shape >= longest), default=longest))
+    shapes = entry.device.context_shapes
+    return float(min((shape for shape in shapes if shape >= longest), default=longest)) if shapes else None
 
 
-def _decode_s(load: RequestLoad, step: StepTime) -> float:
-    """Replica-seconds that decoding one request adds to iterations."""
+def _decode_s(load: RequestLoad, step: StepTime, entry: Entry, chosen: Settings) -> float:
+    """Replica-seconds that decoding one request adds to iterations; what is compiled is in their fixed part."""
     steps, contexts = load.decoded
-    seconds = steps * step.per_sequence + step.per_context * contexts
-    seconds += sum(per_token * load.windowed_context_sum(window) for window, per_token in step.windows)
+    seconds = 0.0 if chosen.batch else steps * step.per_sequence
+    if not (chosen.batch and entry.device.context_shapes):
+        seconds += step.per_context * contexts
+        seconds += sum(per_token * load.windowed_context_sum(window) for window, per_token in step.windows)
     return seconds / step.tokens
 
 
