@@ -121,7 +121,7 @@ def simulate_loop(classes: Sequence[Arrivals], timing: Timing, replicas: int, re
     for i in range(count):
         for r in pool:
             advance(r, arrival[i])
-        chosen = min(pool, key=lambda r: (r.work + 1e-3 * (len(r.in_flight) + len(r.queue))))
+        chosen = min(pool, key=lambda r: r.work + 1e-3 * (len(r.in_flight) + len(r.queue)))
         looked_at = pool[i % replicas]
         seen_sequences[i] = float(len(looked_at.in_flight))
         seen_context[i] = looked_at.context + looked_at.prompt_context
