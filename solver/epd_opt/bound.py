@@ -10,6 +10,9 @@ from epd_opt.formulation import Formulation
 from epd_opt.formulation.objective import UNIT_TIE, UNIT_WEIGHT, rank_tie
 from epd_opt.problem import Offer
 
+_ROUNDING = 1e-6
+"""Share of the common amount by which a solver's bound may stand too high from arithmetic alone."""
+
 
 def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tuple[float, float]:
     """Bound on the hourly cost of every plan, and the relative gap of this one.
@@ -29,7 +32,7 @@ def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tup
     bound = (outcome.bound - _largest_ties(formulation, cost)) / factor
     grid = _common_grid(list(formulation.sets.offers.values()))
     if grid is not None and bound > 0:
-        bound = math.ceil(bound / grid - 1e-9) * grid
+        bound = math.ceil(bound / grid - _ROUNDING) * grid
     bound = min(max(bound, 0.0), cost)
     return bound, 0.0 if cost == 0.0 else (cost - bound) / cost
 
@@ -53,14 +56,14 @@ def _largest_ties(formulation: Formulation, cost: float) -> float:
 
 def _common_grid(offers: list[Offer]) -> float | None:
     """Amount that every possible hourly cost is a multiple of, or None."""
-    if any(o.used_usd_per_hour or o.owned_usd_per_hour or o.busy_usd_per_unit_second for o in offers):
+    if any(o.used_usd_per_hour or (o.owned and o.owned_usd_per_hour) or o.busy_usd_per_unit_second for o in offers):
         return None
-    prices = {offer.lot * offer.usd_per_hour for offer in offers} - {0.0}
+    prices = {(offer.usd_per_hour, offer.lot) for offer in offers if offer.usd_per_hour}
     if not prices:
         return None
     if len(prices) == 1:
-        return prices.pop()
-    exact = [Fraction(repr(price)) for price in prices]
+        return math.prod(prices.pop())
+    exact = [Fraction(repr(price)) * lot for price, lot in prices]
     scale = math.lcm(*(price.denominator for price in exact))
     if scale > 10**6:
         return None
