@@ -1,8 +1,9 @@
-"""Plans for people: the terminal table, and the same in a notebook."""
+"""Plans for people: the terminal page, and the same in a notebook."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
 from rich import box
@@ -11,199 +12,287 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from epd_opt.document import ClassResult, Cost, PlanDocument, Pool
+from epd_opt.document import ClassResult, Cost, DeviceUse, PlanDocument, Pool
+from epd_opt.wording import fullest, labels, milliseconds, money, printable, requirement, share, significant
 
-_WIDTH = 118
+WIDTH = 100
 _RULED = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+_NAME = "cyan"
+_SLACK = 0.8
+"""Below this utilisation a single replica is there because less than one cannot be."""
 
 
-def money(usd: float | None) -> str:
-    """US dollars with as many digits as say something.
+def plan_text(document: PlanDocument, *, color: bool = False, width: int = WIDTH, warnings: bool = True) -> str:
+    """The plan as text.
 
-    >>> money(41.2), money(0.00075), money(None)
-    ('$41.20', '$0.00075', '-')
+    Parameters
+    ----------
+    width : int
+        Columns; names fold from 80 on.
+    warnings : bool
+        Whether warnings are part of it.
     """
-    if usd is None:
-        return "-"
-    if usd == 0 or abs(usd) >= 0.1:
-        return f"${usd:,.2f}"
-    return f"${usd:.3g}"
-
-
-def milliseconds(value: float | None) -> str:
-    """Milliseconds, three digits."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def plan_text(document: PlanDocument, *, color: bool = False, width: int = _WIDTH) -> str:
-    """The plan as text."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, force_terminal=color, no_color=not color, highlight=False)
-    console.print(plan_view(document))
+    console = Console(
+        file=buffer,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
+    )
+    console.print(plan_view(document, width=width, warnings=warnings))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def plan_html(document: PlanDocument) -> str:
     """The plan as an HTML fragment."""
-    console = Console(file=io.StringIO(), width=_WIDTH, record=True, force_jupyter=False, highlight=False)
+    console = Console(file=io.StringIO(), width=WIDTH, record=True, force_jupyter=False, highlight=False)
     console.print(plan_view(document))
-    return console.export_html(
-        inline_styles=True, code_format="<pre style='line-height:1.25;font-family:monospace'>{code}</pre>"
-    )
+    style = "line-height:1.25;font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace"
+    return console.export_html(inline_styles=True, code_format=f'<pre style="{style}">{{code}}</pre>')
 
 
-def plan_view(document: PlanDocument) -> RenderableType:
-    """Everything a person wants to see of a plan, in order of interest."""
+def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = True) -> RenderableType:
+    """Everything a person wants to see of a plan, in order of interest, for a page of ``width`` columns."""
+    wide = width >= WIDTH
+    parts: list[RenderableType]
     if document.infeasibility is not None:
-        return Group(*_infeasible(document))
-    if document.cost is None:
-        return Text(f"{document.instance}: stopped without a plan; allow more time with --time-limit", style="bold")
-    parts: list[RenderableType] = [_headline(document, document.cost), "", _pools(document), "", _classes(document)]
-    parts += ["", _devices(document)]
-    parts += _notes(document)
+        parts = list(_infeasible(document))
+    elif document.cost is None:
+        parts = [
+            _line((printable(document.instance), "bold"), (": stopped without a plan", "bold yellow")),
+            Text("  allow more time with --time-limit (or solver.time_limit_s), or offer fewer devices and degrees"),
+        ]
+    else:
+        parts = [
+            *_headline(document, document.cost),
+            _pools(document, wide=wide),
+            _classes(document),
+            *_binding(document, wide=wide),
+            *_settings(document),
+            _devices(document, document.cost),
+            *_origin(document),
+        ]
+    if warnings:
+        parts += [Text(f"warning: {printable(warning)}", style="yellow") for warning in document.warnings]
     return Group(*parts)
 
 
-def _headline(document: PlanDocument, cost: Cost) -> Text:
-    proved = (
-        f"proved optimal (gap {cost.gap:.2%})"
+def _line(*pieces: tuple[str, str]) -> Text:
+    return Text.assemble(*pieces)
+
+
+def _headline(document: PlanDocument, cost: Cost) -> Iterator[Text]:
+    each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"
+    proof = (
+        ("proved optimal" if cost.gap < 5e-5 else f"proved within {cost.gap:.2%} of the optimum", "green")
         if document.status == "optimal"
-        else f"not proved: at most {cost.gap:.2%} above the optimum"
+        else (f"not proved: the optimum may be as low as {money(cost.bound_usd_per_hour)}/h", "bold yellow")
     )
-    line = Text()
-    line.append(f"{document.instance}: ", style="bold")
-    line.append(f"{money(cost.usd_per_request)} per request", style="bold green")
-    line.append(f"   {money(cost.usd_per_hour)}/h   {money(cost.usd_per_month)}/month")
-    if cost.capex_usd:
-        line.append(f"   {money(cost.capex_usd)} to buy")
-    line.append(f"   {cost.power_kw:.3g} kW   ")
-    line.append(proved, style="green" if document.status == "optimal" else "yellow")
-    return line
+    yield _line((printable(document.instance), "bold"), (": ", "bold"), (each, "bold green"), (", ", ""), proof)
+    totals = [f"{money(cost.usd_per_hour)}/h", f"{money(cost.usd_per_month)}/month"]
+    totals += [f"{money(cost.capex_usd)} to buy"] if cost.capex_usd else []
+    totals += [f"{significant(cost.power_kw)} kW"] if cost.power_kw else []
+    units = sum(pool.devices for pool in document.pools)
+    totals.append(f"{_count(units, 'device')} in {_count(len(document.pools), 'pool')}")
+    yield Text("   ".join(totals))
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def _count(number: float, thing: str) -> str:
+    return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
+
+
+def _table(*columns: str) -> Table:
+    """A table of these columns; a leading ``>`` puts a column's cells to the right."""
     table = Table(box=_RULED, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title, justify in columns:
-        table.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for column in columns:
+        title = column.removeprefix(">")
+        width = max(len(line) for line in title.split("\n"))
+        table.add_column(title, justify="left" if title == column else "right", overflow="fold", min_width=width or 1)
     return table
 
 
-def _share(value: float) -> str:
-    return f"{value:.0%}"
+def _spaced(table: Table) -> Padding:
+    return Padding(table, (1, 0, 0, 0), expand=False)
 
 
-def _pools(document: PlanDocument) -> Table:
-    table = _table(
-        ("pool", "left"),
-        ("replicas", "right"),
-        ("devices", "right"),
-        ("serves (requests/s)", "left"),
-        ("utilisation", "left"),
-        ("$/h", "right"),
-    )
-    for pool in document.pools:
-        spare = f" + {pool.spare_replicas}" if pool.spare_replicas else ""
+def _name(text: str) -> Text:
+    return Text(printable(text), style=_NAME)
+
+
+def _pools(document: PlanDocument, *, wide: bool) -> Padding:
+    table = _table("", "pool", ">replicas", ">devices", "requests/s", ">$/h")
+    for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
+        spare = f" + {pool.spare_replicas} spare" if pool.spare_replicas else ""
+        serves = [f"{printable(name)} {significant(rate)}" for name, rate in pool.serves.items()]
         table.add_row(
-            Text(pool.name, style="cyan"),
+            Text(letter, style="bold"),
+            _name(pool.name),
             f"{pool.replicas}{spare}",
-            f"{pool.devices:g} {pool.sku}",
-            ", ".join(f"{name} {rate:.4g}" for name, rate in pool.serves.items()),
-            _utilisation(pool),
+            f"{pool.devices:g}",
+            Text((", " if wide else "\n").join(serves)),
             f"{pool.usd_per_hour:,.2f}",
         )
-    return table
+    return _spaced(table)
 
 
-def _utilisation(pool: Pool) -> Text:
-    text = Text()
-    for index, (kind, value) in enumerate(sorted(pool.utilisation.items(), key=lambda item: -item[1])[:3]):
-        text.append(", " if index else "")
-        text.append(f"{kind} {_share(value)}", style="bold" if kind in pool.binding else "")
-    return text
-
-
-def _classes(document: PlanDocument) -> Table:
+def _classes(document: PlanDocument) -> Padding:
+    whole = any(result.e2e_ms is not None for result in document.classes.values())
     table = _table(
-        ("class", "left"),
-        ("requests/s", "right"),
-        ("TTFT ms", "right"),
-        ("ITL ms", "right"),
-        ("$/request", "right"),
-        ("route", "left"),
+        "class",
+        ">req/s",
+        ">TTFT ms",
+        ">ITL ms",
+        *([">E2E ms"] if whole else []),
+        ">$/request",
     )
-    slos = {c["name"]: c.get("slo", {}) for c in document.instance_document["workload"]["classes"]}
+    letters = labels(document.pools)
+    ways = {name: _ways(result, letters) for name, result in document.classes.items()}
+    table.add_column("way", min_width=max((len(line) for way in ways.values() for line in way.split("\n")), default=1))
+    targets = {c["name"]: c.get("slo") or {} for c in document.instance_document["workload"]["classes"]}
     for name, result in document.classes.items():
-        slo = slos[name]
+        slo = targets.get(name, {})
         table.add_row(
-            Text(name, style="cyan"),
-            f"{result.rate_per_s:.4g}",
-            _against(result.ttft_ms, slo.get("ttft_ms"), _percentile(slo, "ttft")),
-            _against(result.itl_ms, slo.get("itl_ms"), _percentile(slo, "itl")),
-            money(result.usd_per_request),
-            _routes(result),
+            _name(name),
+            significant(result.rate_per_s),
+            _against(result.ttft_ms, slo, "ttft"),
+            _against(result.itl_ms, slo, "itl"),
+            *([_against(result.e2e_ms, slo, "e2e")] if whole else []),
+            money(result.usd_per_request).removeprefix("$"),
+            ways[name],
         )
-    return table
+    return _spaced(table)
 
 
-def _percentile(slo: dict[str, Any], target: str) -> float:
-    return float(slo.get(f"{target}_percentile") or slo.get("percentile", 95))
-
-
-def _against(value: float | None, target: float | None, percentile: float) -> str:
+def _against(value: float | None, slo: dict[str, Any], which: str) -> Text:
+    """A predicted time, its target and the percentile both are meant at."""
+    target = slo.get(f"{which}_ms")
     if target is None:
-        return milliseconds(value)
-    return f"{milliseconds(value)} of {milliseconds(target)} p{percentile:g}"
+        return Text(milliseconds(value))
+    percentile = slo.get(f"{which}_percentile") or slo.get("percentile", 95)
+    met = value is None or value <= target * (1 + 1e-6)
+    return _line((milliseconds(value), "" if met else "bold red"), (f" of {significant(target)} p{percentile:g}", ""))
 
 
-def _routes(result: ClassResult) -> str:
+def _ways(result: ClassResult, letters: dict[str, str]) -> str:
     if not result.routes:
         return "-"
-    lines = []
-    for route in result.routes:
-        share = f"{route.rate_per_s / result.rate_per_s:.0%} " if len(result.routes) > 1 else ""
-        lines.append(share + " -> ".join(route.pools))
-    return "\n".join(lines)
+    ways = sorted(result.routes, key=lambda way: -way.rate_per_s)
+    return "\n".join(
+        " → ".join(letters[pool] for pool in way.pools)
+        + (f" {share(way.rate_per_s / result.rate_per_s)}" if len(ways) > 1 else "")
+        for way in ways
+    )
 
 
-def _devices(document: PlanDocument) -> Table:
+def _binding(document: PlanDocument, *, wide: bool) -> Iterator[Padding]:
+    table = _table("", "what binds", "", *(["also"] if wide else []))
+    for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
+        used = fullest(pool)
+        if used:
+            (kind, full), *others = used
+            alone = " (one replica is the least)" if pool.replicas == 1 and full < _SLACK else ""
+            also = [", ".join(f"{other} {share(value)}" for other, value in others[:2])]
+            table.add_row(
+                Text(letter, style="bold"),
+                f"{kind} {share(full)}",
+                requirement(kind) + alone,
+                *(also if wide else []),
+            )
+    if table.row_count:
+        yield _spaced(table)
+
+
+def _settings(document: PlanDocument) -> Iterator[Padding]:
+    """What to start the replicas with; measured workers bring their own settings."""
     table = _table(
-        ("device", "left"),
-        ("in use", "right"),
-        ("owned", "right"),
-        ("to buy or rent", "right"),
-        ("stock", "right"),
-        ("$/h", "right"),
+        "",
+        "run with",
+        ">sequences",
+        ">batched\ntokens",
+        ">memory",
+        ">encoder\nprocesses",
+        ">design\nITL ms",
+        ">longest\nwait ms",
+    )
+    for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
+        point = pool.operating_point
+        if pool.provenance == "measured":
+            continue
+        table.add_row(
+            Text(letter, style="bold"),
+            _degrees(pool),
+            *(f"{n}" if n else "-" for n in (point.max_sequences, point.max_batched_tokens)),
+            share(point.memory_fraction),
+            f"{point.encoder_processes}" if point.encoder_processes else "-",
+            milliseconds(point.design_itl_ms) if point.design_itl_ms else "-",
+            milliseconds(point.wait_ms) if point.wait_ms else "-",
+        )
+    if table.row_count:
+        yield _spaced(table)
+
+
+def _degrees(pool: Pool) -> str:
+    cut = pool.parallelism
+    named = (("tp", cut.tensor), ("pp", cut.pipeline), ("dp", cut.attention_data), ("ep", cut.expert))
+    parts = ["".join(f"{name}{degree}" for name, degree in named if degree > 1 or name == "tp")]
+    parts += [f"batch {pool.operating_point.batch}"] if pool.operating_point.batch else []
+    parts += [f"fan-out {pool.operating_point.fan_out}"] if pool.operating_point.fan_out > 1 else []
+    return " ".join(parts)
+
+
+def _devices(document: PlanDocument, cost: Cost) -> Padding:
+    table = _table(
+        "device",
+        ">in use",
+        ">owned",
+        ">to buy or rent",
+        ">stock",
+        ">$/h",
+        ">of cost",
     )
     for name, use in document.devices.items():
-        stock = "unlimited" if use.stock is None else f"{use.stock}"
         table.add_row(
-            Text(name, style="cyan"), f"{use.used}", f"{use.owned}", f"{use.bought}", stock, f"{use.usd_per_hour:,.2f}"
+            _name(name),
+            f"{use.used}",
+            f"{use.owned}",
+            f"{use.bought}",
+            _stock(use),
+            f"{use.usd_per_hour:,.2f}",
+            share(use.usd_per_hour / cost.usd_per_hour) if cost.usd_per_hour else "-",
         )
-    return table
+    return _spaced(table)
 
 
-def _notes(document: PlanDocument) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    weak = sorted({pool.confidence for pool in document.pools if pool.provenance != "measured"})
-    if weak:
-        count = sum(1 for a in document.assumptions if a.confidence == "estimate")
-        parts.append(
-            Text(
-                f"Times come from the analytic models (weakest figures: {', '.join(weak)}); "
-                f"{len(document.assumptions)} assumptions, {count} of them estimates, are listed in the plan document.",
-                style="dim",
-            )
-        )
-    parts += [Padding(Text(f"warning: {warning}", style="yellow"), (0, 0)) for warning in document.warnings]
-    return parts
+def _stock(use: DeviceUse) -> str:
+    return "unlimited" if use.stock is None else f"{use.stock}"
 
 
-def _infeasible(document: PlanDocument) -> list[RenderableType]:
+_TRUST = ("estimate", "recalled", "third-party", "datasheet", "measured", "user")
+
+
+def _origin(document: PlanDocument) -> Iterator[RenderableType]:
+    """Where the times come from and how far to trust the weakest figure."""
+    modelled = [pool for pool in document.pools if pool.provenance != "measured"]
+    if modelled:
+        weakest = min((pool.confidence for pool in modelled), key=lambda c: _TRUST.index(c) if c in _TRUST else -1)
+        whose = "" if len(modelled) == len(document.pools) else f" of {_count(len(modelled), 'pool')}"
+        text = f"Times{whose} come from the performance models; weakest confidence among their figures: {weakest}."
+    else:
+        text = "All pools are measured workers: they meet every target up to their rates, as the instance says."
+    if document.assumptions:
+        estimates = sum(assumption.confidence == "estimate" for assumption in document.assumptions)
+        text += f" {len(document.assumptions)} assumptions, {estimates} of them estimates, are in the plan document."
+    yield Padding(Text(text, style="dim"), (1, 0, 0, 0))
+
+
+def _infeasible(document: PlanDocument) -> Iterator[RenderableType]:
     assert document.infeasibility is not None
-    parts: list[RenderableType] = [Text(f"{document.instance}: infeasible", style="bold red")]
-    parts += [Text(f"  {reason.limit}: {reason.text}") for reason in document.infeasibility.reasons]
-    parts += [Text(f"  try {mend.change}: {mend.to:g}", style="green") for mend in document.infeasibility.mends]
-    parts += [Text(f"warning: {warning}", style="yellow") for warning in document.warnings]
-    return parts
+    yield _line((printable(document.instance), "bold"), (": infeasible", "bold red"))
+    for reason in document.infeasibility.reasons:
+        yield Padding(_line((f"{reason.limit}: ", "bold"), (printable(reason.text), "")), (0, 0, 0, 2))
+    for mend in document.infeasibility.mends:
+        change = _line(("try ", ""), (f"{printable(mend.change)} = {significant(mend.to)}", "green"))
+        yield Padding(change, (0, 0, 0, 2))
