@@ -13,15 +13,13 @@ from epd_opt._version import __version__
 from epd_opt.accounting import Holding, holdings, pool_units, spares, total_usd_per_hour
 from epd_opt.backends import Outcome
 from epd_opt.bound import proved_bound
-from epd_opt.document import PlanDocument
+from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.formulation import Formulation
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering
 from epd_opt.predict import ClassTimes, class_times
 from epd_opt.resolve import Resolved
 from epd_opt.solution import PoolSolution, Solution
-
-HOURS_PER_MONTH = 730.0
 
 
 def feasible_document(
@@ -82,9 +80,7 @@ def with_all_rows(solution: Solution, offered: Offering) -> Solution:
     return replace(solution, pools=pools)
 
 
-def infeasible_document(
-    resolved: Resolved, why: doc.Infeasibility, outcome: Outcome | None, start: float
-) -> PlanDocument:
+def infeasible_document(resolved: Resolved, why: doc.Infeasibility, outcome: Outcome | None, start: float) -> PlanDocument:
     """The document of an instance that cannot be served."""
     return _document(resolved, outcome, start, status="infeasible", infeasibility=why)
 
@@ -119,8 +115,7 @@ def _document(
         devices=dict(devices or {}),
         infeasibility=infeasibility,
         assumptions=[
-            doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence)
-            for a in kept
+            doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence) for a in kept
         ],
         warnings=list(resolved.warnings),
         instance_document=instance.document(),

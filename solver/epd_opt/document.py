@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 PLAN_SCHEMA = "epd-opt/plan/v1"
+HOURS_PER_MONTH = 730.0
 Status = Literal["optimal", "feasible", "infeasible", "stopped"]
 
 

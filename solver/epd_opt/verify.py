@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from epd_models.candidate import STATES, Candidate
 from epd_opt.accounting import energy_usd_per_hour
-from epd_opt.document import PlanDocument, Pool
+from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool
 from epd_opt.errors import EpdError
 from epd_opt.instance import Instance
 from epd_opt.offering import Offering, offering
@@ -81,26 +81,47 @@ def _pools(document: PlanDocument, offered: Offering) -> Iterator[str]:
             continue
         if pool.replicas < 1 or pool.spare_replicas < 0:
             yield f"{pool.name} has {pool.replicas} replicas and {pool.spare_replicas} spares"
-        if (pool.device, pool.placement) != (candidate.device, candidate.placement):
-            yield f"{pool.name} names another device or placement than its operating point"
+            continue
+        cut = pool.parallelism
+        degrees = (cut.tensor, cut.pipeline, cut.attention_data, cut.expert)
+        ours = candidate.parallelism
+        if (pool.device, pool.sku, pool.placement, tuple(pool.stages), degrees) != (
+            candidate.device,
+            candidate.sku,
+            candidate.placement,
+            candidate.stages,
+            (ours.tensor, ours.pipeline, ours.attention_data, ours.expert),
+        ):
+            yield f"{pool.name} names another device, placement or parallelism than its operating point"
         if set(pool.serves) - set(candidate.classes):
             yield f"{pool.name} serves classes that it does not offer"
         if not _close(pool.devices, float((pool.replicas + pool.spare_replicas) * candidate.units)):
             yield f"{pool.name} counts {pool.devices} devices"
         for row in candidate.rows:
             need = row.need(pool.serves)
-            if need > pool.replicas * (1 + _RELATIVE):
+            if not need <= pool.replicas * (1 + _RELATIVE):
                 yield f"{pool.name} needs {need:.6g} replicas for {row.kind} and has {pool.replicas}"
+            said = pool.utilisation.get(row.kind)
+            if said is not None and not need <= said * pool.replicas * (1 + _RELATIVE) + 1e-9:
+                yield f"{pool.name} uses {need / pool.replicas:.6g} of its {row.kind}, the plan says {said:.6g}"
 
 
 def _routes(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
     pools = {pool.name: pool for pool in document.pools}
     carried: dict[tuple[str, str], float] = {}
     for request in resolved.requests:
-        result = document.classes[request.name]
+        result = document.classes.get(request.name)
+        if result is None:
+            yield f"class {request.name!r} is missing"
+            continue
         if not _close(sum(route.rate_per_s for route in result.routes), request.rate):
             yield f"the routes of class {request.name!r} do not add up to {request.rate:g} requests/s"
         for route in result.routes:
+            missing = [name for name in route.pools if name not in pools]
+            if missing or not route.rate_per_s > 0:
+                why = f"names {missing[0]}, which is no pool" if missing else f"carries {route.rate_per_s:g} requests/s"
+                yield f"a route of class {request.name!r} {why}"
+                continue
             state = "raw" if request.has_vision else "encoded"
             for name in route.pools:
                 carried[name, request.name] = carried.get((name, request.name), 0.0) + route.rate_per_s
@@ -112,8 +133,11 @@ def _routes(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
                 yield f"a route of class {request.name!r} ends {state}"
     for pool in document.pools:
         for name, rate in pool.serves.items():
-            if not _close(carried.get((pool.name, name), 0.0), rate):
-                yield f"{pool.name} serves {rate:g} requests/s of {name!r}, routes bring {carried.get((pool.name, name), 0.0):g}"
+            brought = carried.pop((pool.name, name), 0.0)
+            if not _close(brought, rate):
+                yield f"{pool.name} serves {rate:g} requests/s of {name!r}, routes bring {brought:g}"
+    for (pool_name, name), brought in carried.items():
+        yield f"{pool_name} serves no {name!r}, routes bring {brought:g} requests/s"
 
 
 def _span(pool: Pool, *, has_vision: bool) -> tuple[str, str]:
@@ -124,7 +148,9 @@ def _span(pool: Pool, *, has_vision: bool) -> tuple[str, str]:
 
 def _targets(document: PlanDocument) -> Iterator[str]:
     for stated in document.instance_document["workload"]["classes"]:
-        result = document.classes[stated["name"]]
+        result = document.classes.get(stated["name"])
+        if result is None:
+            continue
         slo = stated.get("slo", {})
         for key, value in (("ttft_ms", result.ttft_ms), ("itl_ms", result.itl_ms), ("e2e_ms", result.e2e_ms)):
             target = slo.get(key)
@@ -140,13 +166,16 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
     offers = {offer.name: offer for offer in resolved.offers}
     means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
     costs: list[float] = []
-    spared: dict[str, int] = {}
-    for name in sorted({pool.device for pool in document.pools}):
+    spared: dict[tuple[str, str], int] = {}
+    for name in sorted({pool.device for pool in document.pools} | set(document.devices)):
+        if name not in offers or name not in document.devices:
+            yield f"{name} is {'not listed under devices' if name in offers else 'no device entry on offer'}"
+            continue
         pools = [pool for pool in document.pools if pool.device == name and pool.name in candidates]
         units, busy = Fraction(0), 0.0
         for pool in pools:
             candidate = candidates[pool.name]
-            spared[candidate.pool] = spared.get(candidate.pool, 0) + pool.spare_replicas
+            spared[candidate.physical] = spared.get(candidate.physical, 0) + pool.spare_replicas
             units += (pool.replicas + pool.spare_replicas) * candidate.units
             busy += sum(
                 rate * means[served] * candidate.busy_s[served] * float(candidate.units)
@@ -158,27 +187,39 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
             + use.owned * offers[name].owned_usd_per_hour
             + energy_usd_per_hour(offers[name], use.used, busy)
         )
-        if use.used < units or use.bought + use.owned < use.used or use.bought % offers[name].lot:
+        if use.used < units or use.bought + use.owned < use.used:
             yield f"{name}: {use.used} units in use, {use.bought} bought and {use.owned} owned do not cover {units}"
+        if use.bought % offers[name].lot:
+            yield f"{name}: {use.bought} bought units are no whole lots of {offers[name].lot}"
         if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
             yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
         if not _close(use.usd_per_hour, costs[-1]):
             yield f"{name}: costs {costs[-1]:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
-    for pool_key, count in spared.items():
+    for (_, name), count in spared.items():
         if count != resolved.spare_replicas:
-            yield f"{pool_key} has {count} spare replicas, {resolved.spare_replicas} are wanted"
+            yield f"{name} has {count} spare replicas, {resolved.spare_replicas} are wanted"
     cost = math.fsum(costs)
     if not _close(cost, document.cost.usd_per_hour):
         yield f"the fleet costs {cost:.6g} USD/h, the plan says {document.cost.usd_per_hour:.6g}"
-    if document.cost.bound_usd_per_hour > cost * (1 + _RELATIVE):
+    if not document.cost.bound_usd_per_hour <= cost * (1 + _RELATIVE) + 1e-9:
         yield f"the bound {document.cost.bound_usd_per_hour:.6g} lies above the cost {cost:.6g}"
     requests = 3600.0 * math.fsum(demand.mean_rate for demand in resolved.demands)
     if requests and not _close((document.cost.usd_per_request or 0.0) * requests, cost):
         yield "cost per request does not follow from the hourly cost"
+    if not _close(document.cost.usd_per_month, cost * HOURS_PER_MONTH):
+        yield "cost per month does not follow from the hourly cost"
+    if not _close(math.fsum(pool.usd_per_hour for pool in document.pools), cost):
+        yield "the costs of the pools do not add up to that of the fleet"
+    fleet = [(offers[name], use) for name, use in document.devices.items() if name in offers]
+    capex = math.fsum(offer.capex_usd * use.bought for offer, use in fleet)
+    if not _close(capex, document.cost.capex_usd):
+        yield f"purchases come to {capex:.6g} USD, the plan says {document.cost.capex_usd:.6g}"
     limits, slack = resolved.limits, 1 + _RELATIVE
     if limits.usd_per_hour is not None and cost > limits.usd_per_hour * slack:
         yield f"the fleet costs {cost:.6g} USD/h, the limit is {limits.usd_per_hour:g}"
-    power = math.fsum(offers[name].power_w * (use.bought + use.owned) for name, use in document.devices.items())
+    power = math.fsum(offer.power_w * (use.bought + use.owned) for offer, use in fleet)
+    if not _close(power / 1e3, document.cost.power_kw):
+        yield f"the fleet takes {power:.6g} W, the plan says {document.cost.power_kw:.6g} kW"
     if limits.power_w is not None and power > limits.power_w * slack:
         yield f"the fleet takes {power:.6g} W, the limit is {limits.power_w:g}"
     devices = sum(use.bought + use.owned for use in document.devices.values())
