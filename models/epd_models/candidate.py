@@ -94,7 +94,8 @@ class Candidate:
     key : str
         Unique and independent of the order of the instance.
     pool : str
-        Physical pool: placement, device entry and parallelism; its operating points share spare replicas.
+        Name of the physical pool: placement, device entry and parallelism, or the measured worker; its operating
+        points share spare replicas.
     units : Fraction
         Sold units per replica.
     busy_s : Mapping[str, float]
@@ -117,6 +118,11 @@ class Candidate:
     operating_point: OperatingPoint
     provenance: str
     confidence: Confidence
+
+    @property
+    def physical(self) -> tuple[str, str]:
+        """What its physical pool is known by: device entry and name."""
+        return self.device, self.pool
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -71,11 +71,11 @@ def cheapest_holdings(problem: PlanningProblem, used: Mapping[str, int]) -> dict
 
 def spares(problem: PlanningProblem, pools: Sequence[PoolSolution]) -> list[int]:
     """Spare replicas counted for each pool: all of a physical pool's stand with its first operating point."""
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     result = []
     for pool in pools:
-        first = pool.candidate.pool not in seen
-        seen.add(pool.candidate.pool)
+        first = pool.candidate.physical not in seen
+        seen.add(pool.candidate.physical)
         result.append(problem.spare_replicas if first else 0)
     return result
 

@@ -21,7 +21,7 @@ def prune(problem: PlanningProblem) -> PlanningProblem:
     candidates = [lean(candidate, rates) for candidate in connected(problem.candidates)]
     groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in candidates:
-        groups.setdefault((candidate.device, candidate.pool), []).append(candidate)
+        groups.setdefault(candidate.physical, []).append(candidate)
     kept = [candidate for group in groups.values() for candidate in undominated(group)]
     return replace(problem, candidates=tuple(sorted(connected(kept), key=lambda candidate: candidate.key)))
 

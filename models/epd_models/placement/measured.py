@@ -94,7 +94,7 @@ def measured_candidate(
     cost = tuple((name, 1.0 / worker.max_rate[name]) for name in names)
     return Candidate(
         key=f"measured|{worker.name}|{worker.device}",
-        pool=f"{worker.name}-{worker.device}" if worker.device not in worker.name else worker.name,
+        pool=f"{worker.name}-{worker.device}",
         placement=_PLACEMENTS[worker.stages],
         stages=worker.stages,
         device=worker.device,

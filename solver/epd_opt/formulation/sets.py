@@ -36,11 +36,11 @@ class Sets:
         return {offer.name: offer for offer in self.problem.offers if offer.name in used}
 
     @cached_property
-    def pools(self) -> Mapping[str, tuple[int, ...]]:
+    def pools(self) -> Mapping[tuple[str, str], tuple[int, ...]]:
         """Physical pools: the candidates that are operating points of each."""
-        result: dict[str, list[int]] = {}
+        result: dict[tuple[str, str], list[int]] = {}
         for k, candidate in enumerate(self.candidates):
-            result.setdefault(candidate.pool, []).append(k)
+            result.setdefault(candidate.physical, []).append(k)
         return {pool: tuple(members) for pool, members in sorted(result.items())}
 
     @cached_property

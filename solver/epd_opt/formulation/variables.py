@@ -35,7 +35,7 @@ class Variables:
     share: dict[tuple[int, Arc], pulp.LpVariable]
     replicas: list[pulp.LpVariable]
     open: list[pulp.LpVariable]
-    pool_open: dict[str, pulp.LpVariable]
+    pool_open: dict[tuple[str, str], pulp.LpVariable]
     used: dict[str, pulp.LpVariable]
     lots: dict[str, pulp.LpVariable]
     owned: dict[str, pulp.LpVariable]
