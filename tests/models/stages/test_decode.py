@@ -221,6 +221,16 @@ def test_a_speculative_step_is_counted():
     assert overheads - step.fixed == pytest.approx(4e-3 * 1.75 + 35e-5)
 
 
+def test_a_drafting_layer_streams_its_experts():
+    """Mixtral 8x7B at a batch that hits every expert: each of two drafts streams one of 32 layers and the head."""
+    plain = decode_step(worker("Mixtral-8x7B", coefficients=IDEAL), sequences=1e4)
+    drafted = decode_step(worker("Mixtral-8x7B", engine=drafting(2, 1.0), coefficients=IDEAL), sequences=1e4)
+    model = catalog.model("Mixtral-8x7B")
+    head = model.vocab * model.hidden
+    layers = model.parameters - model.embedding_parameters
+    assert drafted.fixed - plain.fixed == pytest.approx(2 * (layers / 32 + 2 * head) / 3350e9)
+
+
 def test_rejected_drafts_only_cost_time():
     """With nothing accepted, speculation emits one token per iteration and is slower."""
     plain = decode_step(worker("DeepSeek-V3", "H200-SXM", tensor=8), sequences=4)
