@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +108,39 @@ def _column_x(column: int) -> float:
 
 
 def _ordered(document: PlanDocument) -> list[Pool]:
-    """Pools from top to bottom: near the classes they serve, upstream first."""
-    rank = {name: i for i, name in enumerate(document.classes)}
+    """Pools from top to bottom so that few ribbons pass behind a box and all travel little: the best order that moving
+    one pool at a time leads to."""
+    ribbons = _ribbons(document)
+    order = sorted(document.pools, key=lambda pool: (_STAGES.index(pool.stages[0]), pool.name))
+    cost = _disorder(document, order, ribbons)
+    improving = True
+    while improving:
+        improving = False
+        for pool, place in itertools.product(document.pools, range(len(order))):
+            rest = [other for other in order if other is not pool]
+            moved = [*rest[:place], pool, *rest[place:]]
+            found = _disorder(document, moved, ribbons)
+            if found < cost:
+                order, cost, improving = moved, found, True
+    return order
 
-    def key(pool: Pool) -> tuple[float, int, str]:
-        total = sum(pool.serves.values())
-        centre = sum(rank[name] * rate for name, rate in pool.serves.items()) / total if total else 0.0
-        return round(centre, 6), _STAGES.index(pool.stages[0]), pool.name
 
-    return sorted(document.pools, key=key)
+def _disorder(document: PlanDocument, order: list[Pool], ribbons: list[_Ribbon]) -> tuple[int, float]:
+    """Boxes in the way of ribbons, and the rows that all ribbons climb, thick ones counting more."""
+    rows = {pool.name: i - (len(order) - 1) / 2 for i, pool in enumerate(order)}
+    sources = {name: i - (len(document.classes) - 1) / 2 for i, name in enumerate(document.classes)}
+    total = sum(ribbon.rate for ribbon in ribbons) or 1.0
+    stages = {pool.name: [_STAGES.index(stage) for stage in pool.stages] for pool in order}
+    hidden, climbed = 0, 0.0
+    for ribbon in ribbons:
+        end = rows[ribbon.receiver]
+        start = rows[ribbon.sender] if ribbon.sender else sources[ribbon.request_class]
+        climbed += abs(end - start) * (0.2 + ribbon.rate / total)
+        if ribbon.sender:
+            bend = max(stages[ribbon.sender])
+            low, high = sorted((start, end))
+            hidden += sum(low < rows[name] < high and min(at) <= bend < max(at) for name, at in stages.items())
+    return hidden, round(climbed, 9)
 
 
 def _ribbons(document: PlanDocument) -> list[_Ribbon]:
@@ -146,13 +171,20 @@ def _draw_ribbons(axes: Axes, page: _Page, document: PlanDocument, colours: dict
     def thickness(rate: float) -> float:
         return max(_THICKEST * rate / most, _THINNEST)
 
-    starts, ends = {}, {}
+    def arrival(ribbon: _Ribbon) -> float:
+        """Height from which a ribbon comes to its receiver."""
+        receiver = page.pools[ribbon.receiver]
+        straight = receiver.left_x - source(ribbon).right_x > 1.5 * _GAP
+        return receiver.middle if straight else starts[ribbon]
+
+    starts: dict[_Ribbon, float] = {}
+    ends: dict[_Ribbon, float] = {}
     for ribbon in sorted(ribbons, key=lambda r: -page.pools[r.receiver].middle):
         box = source(ribbon)
         total = thickness(leaving[ribbon.sender, "" if ribbon.sender else ribbon.request_class])
         starts[ribbon] = box.middle + total / 2 - box.left - thickness(ribbon.rate) / 2
         box.left += thickness(ribbon.rate)
-    for ribbon in sorted(ribbons, key=lambda r: -starts[r]):
+    for ribbon in sorted(ribbons, key=lambda r: -arrival(r)):
         box = page.pools[ribbon.receiver]
         ends[ribbon] = box.middle + thickness(entering[ribbon.receiver]) / 2 - box.entered - thickness(ribbon.rate) / 2
         box.entered += thickness(ribbon.rate)
