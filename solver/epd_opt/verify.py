@@ -180,6 +180,7 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
             busy += sum(
                 rate * means[served] * candidate.busy_s[served] * float(candidate.units)
                 for served, rate in pool.serves.items()
+                if served in means and served in candidate.busy_s
             )
         stock, use = offers[name].stock, document.devices[name]
         costs.append(
