@@ -57,7 +57,7 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
     remaining = max(0.1, instance.solver.time_limit_s - (time.perf_counter() - start))
     settings = Settings(gap=instance.solver.gap, time_limit_s=remaining, threads=instance.solver.threads)
     formulation = build(problem)
-    say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints)} rows")
+    say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
     outcome = solver.solve(formulation.model, settings)
     say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
     if outcome.termination == "infeasible":

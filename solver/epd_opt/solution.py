@@ -77,7 +77,7 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
     model.setObjective(pulp.LpAffineExpression([(flows[key], weights[key]) for key in kept]))
     renamed = {v.share[key]: flows[key] for key in kept}
     dropped = {variable for key, variable in v.share.items() if key not in flows}
-    for name, row in formulation.model.constraints.items():
+    for row in formulation.model.constraints():
         terms = {variable: coefficient for variable, coefficient in row.items() if variable not in dropped}
         if not any(variable in renamed for variable in terms):
             continue
@@ -85,8 +85,8 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
             continue
         constant = row.constant + sum(c * fixed[variable] for variable, c in terms.items() if variable in fixed)
         left = [(renamed[variable], c) for variable, c in terms.items() if variable in renamed]
-        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else 1e-9
-        model.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, name, -constant + tolerance))
+        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else 1e-7
+        model.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, row.name, -constant + tolerance))
     outcome = backend.solve(model, settings)
     if outcome.values is None or outcome.termination != "optimal":
         return None

@@ -43,7 +43,7 @@ def _lp(highspy: Any, model: pulp.LpProblem, variables: list[pulp.LpVariable]) -
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if v.cat == pulp.LpInteger else kinds.kContinuous for v in variables]
     starts, columns, values, lower, upper = [0], [], [], [], []
-    for row in model.constraints.values():
+    for row in model.constraints():
         for variable, coefficient in row.items():
             columns.append(index[variable])
             values.append(coefficient)
@@ -122,7 +122,7 @@ class Highs:
     def _without_variables(model: pulp.LpProblem, seconds: float, version: str) -> Outcome:
         """A model without variables, which HiGHS does not judge: it has the empty solution where every row allows it."""
         senses = {pulp.LpConstraintEQ: (0,), pulp.LpConstraintLE: (-1, 0), pulp.LpConstraintGE: (0, 1)}
-        kept = all((r.constant > 0) - (r.constant < 0) in senses[r.sense] for r in model.constraints.values())
+        kept = all((r.constant > 0) - (r.constant < 0) in senses[r.sense] for r in model.constraints())
         objective = float(model.objective.constant) if kept else None
         return Outcome(
             termination="optimal" if kept else "infeasible",
