@@ -64,7 +64,7 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
             )
         )
     rows = [Row(kind="compute", load=tuple(compute)), Row(kind="host", load=tuple(host))]
-    link = parts.link_row(sent, bandwidth)
+    link = parts.link_row(sent, bandwidth, entry)
     rows += [link] if link else []
     if chosen.fan_out > processes:
         rows.append(Row(kind="fan_out", load=(), setup=chosen.fan_out / processes))

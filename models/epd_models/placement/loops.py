@@ -101,7 +101,7 @@ def loop_pool(
             queues = ("prefill",)
             prompts.append(parts.service(load, busy * factor, stalls))
             upper = parts.upper_new_tokens(load)
-            read = prefill.latency_factor * parts.prefill_busy(load, prefill, upper)
+            read = prefill.own_s(upper, load.request.cached_tokens)
             at = load.quantile_size(stalls + read + level * parts.chunks(context, upper), size)
             encode_own, prefill_own = float(stalls[at]), float(read[at])
             iterations = int(parts.chunks(context, upper)[at])
@@ -177,7 +177,7 @@ def loop_pool(
     rows = []
     if encodes:
         rows += [Row(kind="compute", load=tuple(compute)), Row(kind="host", load=tuple(host))]
-    link = parts.link_row(received, bandwidth)
+    link = parts.link_row(received, bandwidth, entry)
     rows += [link] if link else []
     waiting = [Queue(name="prefill", servers_per_replica=cut.pipeline, services=tuple(prompts))] if prompts else []
     if encodes:

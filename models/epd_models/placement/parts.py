@@ -241,8 +241,17 @@ def kv_transfer_bytes(worker: Worker, load: RequestLoad, tokens: Floats) -> Floa
     return prompt_kv_bytes(load, whole, tokens)
 
 
-def link_row(flows: list[tuple[str, float]], bandwidth: float) -> Row | None:
-    """``link``: hand-overs take at most their planned share of a replica's network bandwidth."""
+def link_row(flows: list[tuple[str, float]], bandwidth: float, entry: Entry) -> Row | None:
+    """``link``: hand-overs take at most their planned share of a replica's network bandwidth.
+
+    Raises
+    ------
+    NotBuildable
+        There is something to hand over and no network.
+    """
+    if bandwidth <= 0 and any(size > 0 for _, size in flows):
+        text = f"{entry.name} has no network card to hand over through; give network.gbit_per_s_per_device"
+        raise NotBuildable(Rejection(limit="parallelism", device=entry.name, text=text))
     load = tuple((name, size / (bandwidth * LINK_LOAD_LIMIT)) for name, size in flows if size > 0)
     return Row(kind="link", load=load) if load else None
 
@@ -276,9 +285,9 @@ def step_time(context: Context, worker: Worker, settings: Settings) -> StepTime:
     return decode_step(worker, sequences=low)
 
 
-def prefill_busy(load: RequestLoad, prefill: PrefillTime, tokens: Floats | None = None) -> Floats:
-    """Replica seconds of prefill of each size (or of given new tokens), iteration overheads left out, shape (sizes,)."""
-    return prefill.busy_s(load.new_tokens if tokens is None else tokens, load.request.cached_tokens)
+def prefill_busy(load: RequestLoad, prefill: PrefillTime) -> Floats:
+    """Replica seconds of prefill of each size, iteration overheads left out, shape (sizes,)."""
+    return prefill.busy_s(load.new_tokens, load.request.cached_tokens)
 
 
 def upper_new_tokens(load: RequestLoad) -> Floats:

@@ -48,7 +48,7 @@ def prompt_pool(
         upper = parts.upper_new_tokens(load)
         own = (
             stalls
-            + prefill.latency_factor * parts.prefill_busy(load, prefill, upper)
+            + prefill.own_s(upper, load.request.cached_tokens)
             + prefill.per_chunk * parts.chunks(context, upper)
         )
         crossing = parts.kv_transfer_bytes(worker, load, load.prompt_uppers)
@@ -77,7 +77,7 @@ def prompt_pool(
                 sends=load.quantile(crossing, size),
             )
         )
-    link = parts.link_row(sent, bandwidth)
+    link = parts.link_row(sent, bandwidth, entry)
     return Pool(
         placement=placement,
         stages=stages,
