@@ -22,7 +22,10 @@ def prune(problem: PlanningProblem) -> PlanningProblem:
     groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault(candidate.physical, []).append(candidate)
-    kept = [candidate for group in groups.values() for candidate in undominated(group)]
+    metered = {offer.name for offer in problem.offers if offer.busy_usd_per_unit_second}
+    kept = [
+        candidate for (device, _), group in groups.items() for candidate in undominated(group, metered=device in metered)
+    ]
     return replace(problem, candidates=tuple(sorted(connected(kept), key=lambda candidate: candidate.key)))
 
 
@@ -77,19 +80,22 @@ def connected(candidates: Iterable[Candidate]) -> list[Candidate]:
     return result
 
 
-def undominated(group: list[Candidate]) -> list[Candidate]:
+def undominated(group: list[Candidate], *, metered: bool) -> list[Candidate]:
     """Operating points of one physical pool that no other one can replace.
 
     One replaces another when it offers every arc of it (or an earlier one) and asks for no more replicas at any flow:
-    for each of its rows the other has a row that is at least as demanding. Of equals the first in order stays.
+    for each of its rows the other has a row that is at least as demanding. Where work costs energy (``metered``), it
+    must not work longer either. Of equals the first in order stays.
     """
     if len(group) < 2:
         return group
     group = sorted(group, key=lambda candidate: candidate.key)
     classes = sorted({name for candidate in group for name in candidate.classes})
     kinds = sorted({kind for candidate in group for kind, _ in _numbered(candidate)})
-    need = np.zeros((len(group), len(kinds), len(classes) + 1))
+    need = np.zeros((len(group), len(kinds) + 1, len(classes) + 1))
     for i, candidate in enumerate(group):
+        if metered:
+            need[i, -1] = [0.0, *(candidate.busy_s.get(name, 0.0) for name in classes)]
         for kind, row in _numbered(candidate):
             load = dict(row.load)
             need[i, kinds.index(kind)] = [row.setup, *(load.get(name, 0.0) for name in classes)]

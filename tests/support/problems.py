@@ -169,13 +169,13 @@ def random_problem(seed: int, *, energy: bool = False) -> PlanningProblem:
                 busy_s={name: round(dice.uniform(0.0, 0.5), 2) for name in served},
             )
         )
-    twin = next((c for c in candidates if dice.random() < 0.3), None)
+    twin = next((c for c in candidates if dice.random() < 0.4), None)
     if twin is not None and len(candidates) < 5:
-        rows = [Row(kind=r.kind, load=tuple((n, v * 0.8) for n, v in r.load), setup=r.setup + 0.5) for r in twin.rows]
+        lighter, dearer, more = dice.choice([0.8, 1.0, 1.2]), dice.choice([0.5, 1.0, 1.5]), dice.choice([0.0, 0.5])
+        rows = [Row(kind=r.kind, load=tuple((n, v * lighter) for n, v in r.load), setup=r.setup + more) for r in twin.rows]
+        busy_s = {name: seconds * dearer for name, seconds in twin.busy_s.items()}
         candidates.append(
-            candidate(
-                f"{twin.key}+", twin.arcs, rows, device=twin.device, pool=twin.pool, units=twin.units, busy_s=twin.busy_s
-            )
+            candidate(f"{twin.key}+", twin.arcs, rows, device=twin.device, pool=twin.pool, units=twin.units, busy_s=busy_s)
         )
     offers = [
         offer(
