@@ -12,6 +12,7 @@ from epd_models import catalog as cards
 from epd_models.architecture import Architecture
 from epd_models.catalog import UnknownCard
 from epd_models.device import Device
+from epd_opt.cli.terminal import echo_json
 from epd_opt.errors import UsageError
 
 
@@ -20,13 +21,19 @@ from epd_opt.errors import UsageError
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def catalog(kind: str, name: str | None, as_json: bool) -> None:
-    """List the device or model cards, or show one by NAME (or alias) with sources and confidences."""
+    """List device or model cards, or show one.
+
+    A card is found by its NAME or an alias and shown with sources and confidences.
+    """
     if name is not None:
         try:
             card = cards.device_card(name) if kind == "devices" else cards.model_card(name)
         except UnknownCard as error:
             raise UsageError(str(error)) from None
-        click.echo(json.dumps(card, indent=2, ensure_ascii=False) if as_json else _outline(card), nl=as_json)
+        if as_json:
+            echo_json(json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False))
+        else:
+            click.echo(_outline(card), nl=False)
         return
     if as_json:
         every = (
@@ -34,7 +41,7 @@ def catalog(kind: str, name: str | None, as_json: bool) -> None:
             if kind == "devices"
             else {model: cards.model_card(model) for model in cards.model_names()}
         )
-        click.echo(json.dumps(every, indent=2, ensure_ascii=False))
+        echo_json(json.dumps(every, indent=2, ensure_ascii=False, allow_nan=False))
     elif kind == "devices":
         click.echo(_device_table(cards.devices()), nl=False)
     else:

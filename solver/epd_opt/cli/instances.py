@@ -9,16 +9,21 @@ from pathlib import Path
 import click
 
 import epd_opt
+from epd_opt.cli.terminal import echo_json
 from epd_opt.document import plan_json_schema
 from epd_opt.errors import UsageError
 from epd_opt.instance import instance_json_schema
 from epd_opt.resolve import resolve
+from epd_opt.wording import printable
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path())
 def init(file: str | None) -> None:
-    """Write a commented instance that solves as it stands, to FILE or to standard output."""
+    """Write a commented instance to start from.
+
+    It solves as it stands, and goes to FILE or to standard output.
+    """
     text = files("epd_opt").joinpath("starter.yaml").read_text(encoding="utf-8")
     if file is None:
         click.echo(text, nl=False)
@@ -37,13 +42,16 @@ def init(file: str | None) -> None:
 @click.argument("instance", type=click.Path(allow_dash=True))
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 def validate(instance: str, settings: tuple[str, ...]) -> None:
-    """Check INSTANCE: schema, sense and every name it uses; no solver is needed."""
+    """Check INSTANCE without solving it.
+
+    Schema, sense and every name it uses; - is standard input.
+    """
     read = epd_opt.read(instance, overrides=list(settings))
     resolved = resolve(read)
     for warning in resolved.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {printable(warning)}", err=True)
     classes, devices, workers = len(read.workload.classes), len(read.devices), len(read.workers)
-    click.echo(f"{read.name}: valid ({classes} classes, {devices} devices, {workers} measured workers)", err=True)
+    click.echo(f"{printable(read.name)}: valid ({classes} classes, {devices} devices, {workers} measured workers)", err=True)
 
 
 @click.command()
@@ -51,4 +59,4 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 def schema(what: str) -> None:
     """Print the JSON Schema of instances or plans."""
     document = instance_json_schema() if what == "instance" else plan_json_schema()
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    echo_json(json.dumps(document, indent=2, ensure_ascii=False))

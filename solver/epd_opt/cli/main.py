@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -38,22 +39,31 @@ for command in (init, validate, solve, catalog, schema, solvers):
 
 def main() -> None:
     """Run the command line; every error of this program becomes its exit code and a sentence on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
-        code = cli.main(standalone_mode=False)
+        code: int | None = cli.main(prog_name="epd-opt", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
-        code = 6
+        return 6
     except click.ClickException as error:
         error.show()
-        code = 2
+        return 2
     except EpdError as error:
         click.echo(str(error), err=True)
-        code = error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        return error.exit_code
+    except (BrokenPipeError, SystemExit):
+        # The reader of the pipe has gone, which click turns into an exit of its own: nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     except Exception:
         traceback.print_exc()
         click.echo("epd-opt: this is a fault of the program; please report it with the lines above", err=True)
-        code = 1
-    sys.exit(code or 0)
+        return 1
+    return code or 0

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import sys
+import difflib
+from pathlib import Path
 
 import click
 
 import epd_opt
-from epd_opt.errors import InvalidInput, Problem
-from epd_opt.render import plan_text
+from epd_opt.backends import BACKENDS
+from epd_opt.cli.terminal import echo_json, progress, wants_color, width
+from epd_opt.errors import UsageError
+from epd_opt.render import WIDTH, plan_text
+from epd_opt.wording import printable
 
 EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
+_BREACHED = 7
 
 
 @click.command()
 @click.argument("instance", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", metavar="FILE", help="Write the plan document (JSON) to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan document as JSON instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan document as JSON instead of the tables.")
 @click.option("--solver", metavar="NAME", help="Solver in place of the instance's; `epd-opt solvers` lists them.")
-@click.option("--gap", type=float, metavar="G", help="Relative gap at which a plan counts as proved.")
-@click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit, seconds.")
-@click.option("--threads", type=int, metavar="N", help="Threads of the solver.")
+@click.option("--gap", type=click.FloatRange(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Wall-clock limit, seconds.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 @click.option("--fail-above", type=float, metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
-@click.option("-q", "--quiet", is_flag=True, help="No warnings on standard error.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
 def solve(
     instance: str,
@@ -38,51 +43,58 @@ def solve(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Plan INSTANCE (a YAML or JSON file, or - for standard input): the cheapest fleet that meets every target.
+    """Find the cheapest fleet that meets every target.
 
-    The plan goes to standard output, everything else to standard error.
+    INSTANCE is a YAML or JSON file, or - for standard input. The plan goes to standard output, everything else to
+    standard error.
     """
-    overrides = list(settings)
-    for path, value in (
-        ("solver.name", solver),
-        ("solver.gap", gap),
-        ("solver.time_limit_s", time_limit),
-        ("solver.threads", threads),
-    ):
-        if value is not None:
-            overrides.append(f"{path}={value}")
-    plan = epd_opt.solve(
-        epd_opt.read(instance, overrides=overrides),
-        progress=(lambda text: click.echo(text, err=True)) if verbose else None,
-    )
+    _check_solver(solver)
+    _check_output(output)
+    options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
+    overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
+    with progress(quiet=quiet, verbose=verbose) as say:
+        plan = epd_opt.solve(epd_opt.read(instance, overrides=overrides), progress=say)
     document = plan.document
-    if output is not None and document.cost is not None:
-        try:
-            plan.save(output)
-        except OSError as error:
-            raise InvalidInput([Problem(file=output, message=f"cannot write the plan: {error.strerror}")]) from None
+    if not quiet:
+        for warning in document.warnings:
+            click.echo(f"warning: {printable(warning)}", err=True)
     if as_json:
-        click.echo(plan.to_json())
-        if not quiet:
-            for warning in document.warnings:
-                click.echo(f"warning: {warning}", err=True)
+        echo_json(plan.to_json())
     else:
-        click.echo(plan_text(document, color=_wants_color(), width=_width()), nl=False)
-    code = EXIT_CODES[document.status]
+        click.echo(plan_text(document, color=wants_color(), width=width(WIDTH), warnings=False), nl=False)
+    if output is not None:
+        _write(plan, output)
     cost = document.cost
-    if code == 0 and fail_above is not None and cost is not None and (cost.usd_per_request or 0.0) > fail_above:
+    if fail_above is not None and cost is not None and (cost.usd_per_request or 0.0) > fail_above:
         click.echo(f"a request costs {cost.usd_per_request:.6g} USD, above the limit of {fail_above:g}", err=True)
-        return 7
-    return code
+        return _BREACHED
+    return EXIT_CODES[document.status]
 
 
-def _wants_color() -> bool:
-    import os
+def _check_solver(name: str | None) -> None:
+    if name is not None and name not in BACKENDS:
+        near = difflib.get_close_matches(name, BACKENDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"--solver: no solver {name!r} (known: {', '.join(sorted(BACKENDS))}){hint}")
 
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+def _check_output(output: str | None) -> None:
+    """Complain before the work, not after it."""
+    if output is None:
+        return
+    if output == "-":
+        raise UsageError("-o -: the plan document goes to standard output with --json")
+    if Path(output).is_dir():
+        raise UsageError(f"-o {output}: is a directory")
+    if not Path(output).absolute().parent.is_dir():
+        raise UsageError(f"-o {output}: there is no directory {Path(output).absolute().parent}")
 
 
-def _width() -> int:
-    import shutil
-
-    return max(80, min(160, shutil.get_terminal_size((118, 40)).columns)) if sys.stdout.isatty() else 118
+def _write(plan: epd_opt.Plan, output: str) -> None:
+    if plan.document.cost is None:
+        click.echo(f"{output} is not written: there is no plan", err=True)
+        return
+    try:
+        plan.save(output)
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot write the plan: {error.strerror}") from None
