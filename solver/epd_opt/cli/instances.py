@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 import epd_opt
+from epd_opt.backends import backend
 from epd_opt.cli.terminal import echo_json
 from epd_opt.document import plan_json_schema
 from epd_opt.errors import UsageError
@@ -47,6 +48,7 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
     Schema, sense and every name it uses; - is standard input.
     """
     read = epd_opt.read(instance, overrides=list(settings))
+    backend(read.solver.name)
     resolved = resolve(read)
     for warning in resolved.warnings:
         click.echo(f"warning: {printable(warning)}", err=True)

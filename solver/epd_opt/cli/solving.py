@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import epd_opt
-from epd_opt.backends import BACKENDS
+from epd_opt.backends import BACKENDS, backend
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.render import WIDTH, plan_text
@@ -53,7 +53,9 @@ def solve(
     options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
     with progress(quiet=quiet, verbose=verbose) as say:
-        plan = epd_opt.solve(epd_opt.read(instance, overrides=overrides), progress=say)
+        read = epd_opt.read(instance, overrides=overrides)
+        backend(read.solver.name)
+        plan = epd_opt.solve(read, progress=say)
     document = plan.document
     if not quiet:
         for warning in document.warnings:
