@@ -45,7 +45,10 @@ def test_the_optimum_with_energy_is_that_of_enumeration(seed: int) -> None:
         assert found is None
         return
     assert found is not None
-    dearest = max(o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour for o in problem.offers)
+    dearest = max(
+        o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour + 3600.0 * o.busy_usd_per_unit_second
+        for o in problem.offers
+    )
     assert found.usd_per_hour == pytest.approx(best, rel=1e-9, abs=ENERGY_TIES * dearest + 1e-9)
 
 

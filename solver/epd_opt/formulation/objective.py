@@ -51,9 +51,13 @@ def cost_expression(sets: Sets, v: Variables, *, factor: float = 1.0) -> list[tu
 
 
 def scale(sets: Sets) -> Scale:
-    """Scale in which the dearest unit-hour weighs :data:`UNIT_WEIGHT`."""
+    """Scale in which the dearest unit-hour, at full work, weighs :data:`UNIT_WEIGHT`."""
     dearest = max(
-        (o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour for o in sets.offers.values()), default=0.0
+        (
+            o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour + 3600.0 * o.busy_usd_per_unit_second
+            for o in sets.offers.values()
+        ),
+        default=0.0,
     )
     return Scale(factor=UNIT_WEIGHT / dearest if dearest > 0 else 1.0)
 

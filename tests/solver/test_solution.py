@@ -1,0 +1,119 @@
+"""Whole counts, canonical routing and routes from a solved model."""
+
+from __future__ import annotations
+
+import pytest
+
+from epd_models.row import Row
+from epd_models.transfer import Sender
+from epd_opt.backends import Outcome, backend
+from epd_opt.formulation import Formulation, build
+from epd_opt.problem import PlanningProblem
+from epd_opt.solution import Solution, replica_counts, route
+from support.problems import arc, candidate, offer, planning_problem, random_problem
+from support.solving import EXACT, solved
+
+FAST, SLOW = Sender(bandwidth=2.0), Sender(bandwidth=1.0)
+
+
+def split() -> PlanningProblem:
+    """A fast reader hands over early, a slow one late; one decoder takes both, another one early ones only."""
+    read = [Row(kind="work", load=(("chat", 0.5),))]
+    write = [Row(kind="time", load=(("chat", 0.25),))]
+    return planning_problem(
+        {"chat": 4.0},
+        [
+            candidate("early", [arc("chat", "encoded", "prefilled", to=(FAST, 0))], read),
+            candidate("late", [arc("chat", "encoded", "prefilled", to=(FAST, 1))], read),
+            candidate("patient", [arc("chat", "prefilled", "done", given=(FAST, 1))], write),
+            candidate("strict", [arc("chat", "prefilled", "done", given=(FAST, 0))], write),
+        ],
+        [offer("a")],
+    )
+
+
+def routed(problem: PlanningProblem, **counts: int) -> Solution | None:
+    """The routing over a fleet given by candidate key."""
+    built = build(problem)
+    known = {c.key: k for k, c in enumerate(built.sets.candidates)}
+    return route(built, {known[key]: count for key, count in counts.items()}, backend("highs"), EXACT)
+
+
+def outcome(built: Formulation, values: dict[str, float]) -> Outcome:
+    """An incumbent with some values; the others are zero."""
+    zeros = {variable.name: 0.0 for variable in built.model.variables()}
+    return Outcome(termination="optimal", values=zeros | values, objective=0.0, bound=0.0, seconds=0.0, solver="test")
+
+
+def test_counts_are_rounded_to_whole_replicas() -> None:
+    """Solvers leave dust on integers: 1.9999999 replicas are two, 1e-9 are none."""
+    built = build(split())
+    assert replica_counts(built, outcome(built, {"n_0": 1.9999999, "n_2": 1e-9, "n_3": 1.0000001})) == {0: 2, 3: 1}
+
+
+def test_routes_join_what_arrives_with_what_leaves() -> None:
+    """Two readers and two decoders at their limits: strict takes early arrivals only, patient the rest."""
+    found = routed(split(), early=1, late=1, patient=1, strict=1)
+    assert found is not None
+    keys = [pool.candidate.key for pool in found.pools]
+    ways = {tuple(keys[p] for p, _ in way.steps): way.rate for way in found.ways["chat"]}
+    assert sum(ways.values()) == pytest.approx(4.0)
+    assert ("late", "strict") not in ways
+    assert sum(rate for way, rate in ways.items() if way[0] == "early") == pytest.approx(2.0)
+    assert sum(rate for way, rate in ways.items() if way[1] == "strict") <= 2.0 + 1e-9
+
+
+def test_a_fleet_that_cannot_serve_has_no_routing() -> None:
+    """One reader carries two requests/s of four; strict decoders get nothing from late readers."""
+    assert routed(split(), early=1, strict=1) is None
+    assert routed(split(), late=2, strict=1) is None
+    assert routed(split(), early=2, strict=1) is not None
+
+
+def test_routing_takes_the_least_energy() -> None:
+    """Both pools have room for all; the requests go where they cost least."""
+    rows = [Row(kind="rate", load=(("chat", 0.1),))]
+    passage = [arc("chat", "encoded", "done")]
+    hot = candidate("hot", passage, rows, busy_s={"chat": 2.0})
+    mild = candidate("mild", passage, rows, busy_s={"chat": 1.0})
+    problem = planning_problem({"chat": 4.0}, [hot, mild], [offer("a", busy_usd_per_unit_second=1e-4)])
+    found = routed(problem, hot=1, mild=1)
+    assert found is not None
+    assert [pool.serves() for pool in found.pools] == [{}, pytest.approx({"chat": 4.0})]
+
+
+@pytest.mark.parametrize("seed", range(3000, 3020))
+def test_routes_carry_exactly_the_flows(seed: int) -> None:
+    """On random problems, ways add up to each class's rate and to each pool's flow, and keep the order of stages."""
+    problem = random_problem(seed)
+    found = solved(problem)
+    if found is None:
+        return
+    carried: dict[tuple[int, str], float] = {}
+    for demand in problem.demands:
+        ways = found.solution.ways[demand.name]
+        assert sum(way.rate for way in ways) == pytest.approx(demand.rate, rel=1e-7)
+        for way in ways:
+            for p, passage in way.steps:
+                carried[p, demand.name] = carried.get((p, demand.name), 0.0) + way.rate
+                assert passage.request_class == demand.name
+            for (_, before), (_, after) in zip(way.steps, way.steps[1:], strict=False):
+                assert (before.end.state, before.end.sender) == (after.start.state, after.start.sender)
+                assert before.end.level <= after.start.level
+            assert way.steps[0][1].start.sender is None
+            assert way.steps[-1][1].end.state == "done"
+    for p, pool in enumerate(found.solution.pools):
+        for name, rate in pool.serves().items():
+            assert carried[p, name] == pytest.approx(rate, rel=1e-6)
+
+
+def test_ties_go_to_the_first_candidate_and_the_fewest_units() -> None:
+    """Of equal plans the one with fewer units, then the first in canonical order; the same at every solve."""
+    passage = [arc("chat", "encoded", "done")]
+    pair = candidate("pair", passage, [Row(kind="rate", load=(("chat", 0.25),))], units=2, device="b")
+    twins = [candidate(key, passage, [Row(kind="rate", load=(("chat", 0.25),))]) for key in ("x", "y")]
+    problem = planning_problem({"chat": 8.0}, [pair, *twins], [offer("a", 2.0), offer("b", 1.0)])
+    for _ in range(3):
+        found = solved(problem)
+        assert found is not None
+        assert found.counts == {"x": 2}
