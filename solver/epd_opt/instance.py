@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -25,6 +26,7 @@ from pydantic import (
 
 from epd_models.distribution import Distribution
 from epd_models.parallelism import Parallelism
+from epd_models.placement import PLACEMENTS
 from epd_models.precision import BYTES_PER_VALUE
 from epd_opt.complaints import problems_of, to_problem
 from epd_opt.cross_checks import cross_checks
@@ -53,17 +55,7 @@ from epd_opt.suspicions import suspicions
 SCHEMA = "epd-opt/instance/v1"
 
 Stage = Literal["encode", "prefill", "decode"]
-Placement = Literal["integrated", "shared", "encoder_pool", "prefill_decode", "encode_prefill", "prefill", "decode"]
 STAGES: tuple[Stage, ...] = ("encode", "prefill", "decode")
-PLACEMENTS: tuple[Placement, ...] = (
-    "integrated",
-    "shared",
-    "encoder_pool",
-    "prefill_decode",
-    "encode_prefill",
-    "prefill",
-    "decode",
-)
 
 
 def _no_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -77,7 +69,16 @@ def _in_stage_order(values: tuple[Stage, ...]) -> tuple[Stage, ...]:
     return tuple(stage for stage in STAGES if stage in _no_repeats(values))
 
 
-def _in_placement_order(values: tuple[Placement, ...]) -> tuple[Placement, ...]:
+def _placement(value: object) -> object:
+    if isinstance(value, str) and value not in PLACEMENTS:
+        near = get_close_matches(value.lower(), PLACEMENTS, n=1)
+        raise complaint(
+            f"found {shown(value)}, expected {' or '.join(PLACEMENTS)}", f"did you mean {near[0]}?" if near else ""
+        )
+    return value
+
+
+def _in_placement_order(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(placement for placement in PLACEMENTS if placement in _no_repeats(values))
 
 
@@ -85,6 +86,7 @@ def _ascending(values: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(_no_repeats(values)))
 
 
+Placement = Annotated[str, Field(json_schema_extra={"enum": list(PLACEMENTS)}), BeforeValidator(_placement)]
 Stages = Annotated[tuple[Stage, ...], Field(min_length=1), AfterValidator(_in_stage_order)]
 Degrees = Annotated[tuple[PositiveCount, ...], Field(min_length=1), AfterValidator(_ascending)]
 Format = Annotated[str, Field(json_schema_extra={"enum": sorted(BYTES_PER_VALUE)})]
@@ -110,9 +112,7 @@ class Lognormal(Part):
         try:
             self.distribution()
         except ValueError as error:
-            yield Complaint(
-                where=("p95",), message=str(error), hint="a wider spread fits {values: [[value, weight], ...]}"
-            )
+            yield Complaint(where=("p95",), message=str(error), hint="a wider spread fits {values: [[value, weight], ...]}")
 
     def distribution(self) -> Distribution:
         """As 32 values with weights."""
@@ -359,9 +359,7 @@ class Precision(Part):
 class Price(Part):
     """What one lot costs: an all-in rent per hour, or a purchase."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["usd_per_hour"]}, {"required": ["purchase_usd"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["usd_per_hour"]}, {"required": ["purchase_usd"]}]})
 
     usd_per_hour: NonNegative | None = Field(
         default=None, description="All-in rent, host and power included, US dollars per hour and `per`."
@@ -427,9 +425,7 @@ class DeviceEntry(Part):
         json_schema_extra=_hide_default,
     )
     price: Price | None = Field(default=None, description="Price; absent excludes the SKU with a warning.")
-    stock: Count | None = Field(
-        default=None, description="Most sold units in use, owned ones included; absent = unlimited."
-    )
+    stock: Count | None = Field(default=None, description="Most sold units in use, owned ones included; absent = unlimited.")
     owned: Count = Field(default=0, description="Sold units already owned; they cost their running cost only.")
     tensor_parallel: Degrees | None = Field(
         default=None, description="Tensor parallel degrees to consider, logical devices: shorthand for parallelism."
@@ -651,7 +647,7 @@ class Instance(Part):
     limits: Limits = Field(default=Limits(), description="Upper limits of the whole fleet.")
     redundancy: Redundancy = Field(default=Redundancy(), description="Spares and headroom.")
     placements: Annotated[tuple[Placement, ...], Field(min_length=1), AfterValidator(_in_placement_order)] = Field(
-        default=PLACEMENTS, description="Placements to consider."
+        default=tuple(PLACEMENTS), description="Placements to consider."
     )
     objective: Objective = Field(
         default="cost_per_request", description="What to minimise; this version supports cost_per_request."
@@ -675,9 +671,7 @@ class Instance(Part):
 
     def document(self) -> dict[str, Any]:
         """The instance as a JSON-able mapping with every default written out; reading it gives the instance again."""
-        document: dict[str, Any] = _without_integral_floats(
-            self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        )
+        document: dict[str, Any] = _without_integral_floats(self.model_dump(mode="json", by_alias=True, exclude_none=True))
         return document
 
 
