@@ -8,6 +8,7 @@ from dataclasses import replace
 import pulp
 
 from epd_models.candidate import Rejection
+from epd_models.workload import RequestClass
 from epd_opt.address import format_path
 from epd_opt.backends import Backend, Settings
 from epd_opt.document import Infeasibility, Reason
@@ -29,9 +30,7 @@ def unservable(resolved: Resolved, offered: Offering) -> Infeasibility | None:
         for arc in candidate.arcs
         if arc.end.state == "done"
     }
-    found = [
-        _class_reason(resolved, offered, request.name) for request in resolved.requests if request.name not in ways
-    ]
+    found = [_class_reason(resolved, offered, request.name) for request in resolved.requests if request.name not in ways]
     return Infeasibility(reasons=found, mends=[]) if found else None
 
 
@@ -50,7 +49,10 @@ def _class_reason(resolved: Resolved, offered: Offering, name: str) -> Reason:
     furthest = max(own or about, key=lambda r: _PROGRESS.index(r.limit)).limit
     met = [r for r in about if r.limit == furthest]
     nearest = min(met, key=_shortfall)
-    text = f"class {name!r}: {nearest.text}"
+    request = next(r for r in resolved.requests if r.name == name)
+    if furthest == "itl_ms" and _interval_is_of_e2e(request, nearest):
+        return _output_too_long(request, nearest)
+    text = nearest.text if nearest.request_class == name else f"class {name!r}: {nearest.text}"
     others = len({r.device for r in met}) - 1
     text += f" (and likewise {others} more device entries)" if others > 0 else ""
     return Reason(
@@ -75,7 +77,29 @@ def _too_slow(resolved: Resolved, offered: Offering, name: str) -> Reason:
         wanted=wanted,
         best_reachable=fastest * 1e3,
         text=f"class {name!r} wants {wanted:g} ms; the fastest way to its first token takes {fastest * 1e3:.1f} ms "
-        "before any wait" + _hint(resolved, name),
+        + ("before any wait" if fastest * 1e3 >= wanted else "and leaves too little for its waits")
+        + _hint(resolved, name),
+    )
+
+
+def _interval_is_of_e2e(request: RequestClass, nearest: Rejection) -> bool:
+    """Whether it is the end-to-end target that asks for the interval, the class's own interval being within reach."""
+    itl_s, reached_ms = request.targets.itl_s, nearest.best_reachable
+    return request.targets.e2e_s is not None and reached_ms is not None and (itl_s is None or reached_ms < itl_s * 1e3)
+
+
+def _output_too_long(request: RequestClass, nearest: Rejection) -> Reason:
+    """The output alone, at the shortest interval, takes longer than the end-to-end target leaves for it."""
+    assert request.targets.e2e_s is not None
+    assert nearest.best_reachable is not None
+    tokens = request.output_tokens.quantile(request.targets.e2e_probability)
+    return Reason(
+        limit="e2e_ms",
+        request_class=request.name,
+        wanted=request.targets.e2e_s * 1e3,
+        best_reachable=(tokens - 1.0) * nearest.best_reachable,
+        text=f"class {request.name!r} wants {request.targets.e2e_s * 1e3:g} ms end to end; {tokens:.0f} output tokens take "
+        f"at least {(tokens - 1.0) * nearest.best_reachable:.0f} ms after the first ({nearest.text})",
     )
 
 
