@@ -267,9 +267,7 @@ def _largest_burst(classes: list[LoopClass]) -> float:
     return max((c.burst_second / c.burst for c in classes if c.burst > 0), default=0.0)
 
 
-def _variances(
-    loop: Loop, c: LoopClass, interval: float, share: float, lanes: float
-) -> tuple[float, float]:
+def _variances(loop: Loop, c: LoopClass, interval: float, share: float, lanes: float) -> tuple[float, float]:
     """What 1 request/s of a class adds to the variance of mean intervals on one lane: bursts (times N - 1), occupancy.
 
     Linear response of a loop at mean interval ``interval`` to its arrivals: a request brings a stall of g seconds and
@@ -342,9 +340,7 @@ def _best(
         level = loop.step + (top - loop.step) * (i + 1) / _LEVELS
         taken = min(max(share * (1.0 - loop.step / level), 1e-6), 0.95) if bursty else 0.0
         for pooled in (True, False) if bursty else (True,):
-            point = LoopPoint(
-                level=level, share=taken, minimum_replicas=smallest, pooled=pooled, promised=promised
-            )
+            point = LoopPoint(level=level, share=taken, minimum_replicas=smallest, pooled=pooled, promised=promised)
             try:
                 need = max(row.need(flows) for row in point.rows(loop))
             except ValueError:

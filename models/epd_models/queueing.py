@@ -47,7 +47,6 @@ _WIDE_TILT = np.array([2.4])
 #: Fractions of the wait at which the residual service of a full pool is looked at.
 _FRACTIONS = np.array([0.15, 0.35, 0.55, 0.8, 1.0])
 _LARGEST_EXPONENT = 500.0
-_MOST_SIZES = 60
 #: Servers per Erlang from which a burst load only says that the point is not for this class: its share of the work
 #: stays below 1e-5, which no promise notices.
 _FORBIDDING = 1e5
@@ -176,7 +175,7 @@ def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float
     return _Mix(
         peakedness=peak,
         batch=batch,
-        batch_tail=0.5 * max(max(0.0, s.scv - 1.0) / 2.0 for s in services),
+        batch_tail=max(max(0.0, s.scv - 1.0) / 2.0 for s in services),
         short_spread=0.5 * max(0.0, 2.0 - second / mean**2) * max(0.0, mean - wait),
         own=tuple(1.0 - s for s in inside),
         ages=ages,
@@ -259,9 +258,7 @@ class WaitingPoint:
         rows = [Row(kind="work", load=tuple(work.items()), setup=self.setup * share)]
         if self.theta > 0:
             tilt = np.array(self.theta)
-            load = tuple(
-                (s.name, min(float(s.excess(tilt)) / self.spread, _FORBIDDING * s.mean) * share) for s in services
-            )
+            load = tuple((s.name, min(float(s.excess(tilt)) / self.spread, _FORBIDDING * s.mean) * share) for s in services)
             rows.append(Row(kind="burst", load=load))
         peaks = {s.name: s.peakedness / self.peakedness for s in services}
         if max(peaks.values()) > 1.0 + 1e-9:
@@ -272,58 +269,76 @@ class WaitingPoint:
         return tuple(rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Ray:
-    """Points made for pools of given sizes that serve a mix, and the share of its rates that each size serves."""
+    """Points made for pools of ``sizes`` that serve the share ``scale`` of a mix's rates."""
 
     sizes: Array
     scale: Array
     theta: Array
     spread: Array
 
-    def first(self, count: int) -> _Ray:
-        return _Ray(*(getattr(self, name)[:count] for name in _RAY))
 
-    def last(self, count: int) -> _Ray:
-        return _Ray(*(getattr(self, name)[-count:] for name in _RAY))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """A mix of classes to staff: decides whether sizes keep the promise when they serve shares of its rates."""
 
-    def joined(self, other: _Ray) -> _Ray:
-        return _Ray(*(np.concatenate((getattr(self, name), getattr(other, name))) for name in _RAY))
+    services: Sequence[ServiceMoments]
+    rates: Sequence[float]
+    mix: _Mix
+    tau: float
+    depth: float
+    work: float
 
+    @property
+    def wait(self) -> float:
+        return self.tau * self.depth
 
-_RAY = ("sizes", "scale", "theta", "spread")
+    def variance(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Half the work variance of the whole mix, the burst factor's log, and where both are finite."""
+        terms = [r * s.excess(theta) for s, r in zip(self.services, self.rates, strict=True) if r > 0]
+        half, own = np.sum(terms, axis=0), _own_burst(self.services, self.mix, theta)
+        usable = np.isfinite(half) & np.isfinite(own)
+        return np.where(usable, half, 1.0), np.where(usable, own, 0.0), usable
 
-
-def _design(
-    services: Sequence[ServiceMoments],
-    rates: Sequence[float],
-    mix: _Mix,
-    tau: float,
-    tail: float,
-    sizes: Array,
-    tilts: Array,
-) -> _Ray:
-    """The tilt that serves most of the mix, for each size: a search over tilts, each solved by bisection."""
-    depth = math.log(1.0 / tail)
-    wait = tau * depth
-    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
-    servers = np.broadcast_to(sizes[:, None], (len(sizes), len(tilts)))
-    theta = tilts / (servers * tau)
-    excess = np.asarray(sum(r * s.excess(theta) for s, r in zip(services, rates, strict=True) if r > 0))
-    own = _own_burst(services, mix, theta)
-    usable = np.isfinite(excess) & np.isfinite(own)
-    excess, own = np.where(usable, excess, 1.0), np.where(usable, own, 0.0)
-    low, high = np.zeros_like(servers), servers / work
-    for _ in range(16):
-        scale = (low + high) / 2.0
-        spread = np.maximum(scale * excess / servers, 1e-300) + mix.short_spread
-        rate = np.where(usable, np.minimum((servers - scale * work) / (spread * servers), theta), 0.0)
+    def excess_tail(self, servers: Array, load: Array, theta: Array, spread: Array, own: Array) -> Array:
+        """Log of the bound on P(W > t) over what is promised; ``own`` belongs to ``theta``."""
+        rate = np.minimum((servers - load) / ((spread + self.mix.short_spread) * servers), theta)
         burst = own * rate / np.where(theta > 0, theta, 1.0)
-        kept = _log_tail(mix, wait, depth, servers, scale * work, rate, burst) <= -depth
-        low, high = np.where(kept, scale, low), np.where(kept, high, scale)
-    pick = np.arange(len(sizes)), np.argmax(low, axis=1)
-    spread = low * excess / servers
-    return _Ray(sizes=sizes, scale=low[pick], theta=np.where(usable, theta, 0.0)[pick], spread=spread[pick])
+        return _log_tail(self.mix, self.wait, self.depth, servers, load, rate, burst) + self.depth
+
+    def whole(self) -> float:
+        """Servers that the whole mix needs, at its best tilt."""
+
+        def keeps(servers: float) -> bool:
+            size = np.full(len(_TILTS), servers)
+            theta = _TILTS / (servers * self.tau)
+            half, own, usable = self.variance(theta)
+            tail = self.excess_tail(size, np.full_like(size, self.work), np.where(usable, theta, 0.0), half / size, own)
+            return bool((tail <= 0).any())
+
+        low, high = max(self.work, 1e-9), self.work + 1.0
+        while not keeps(high):
+            low, high = high, 2.0 * high
+        for _ in range(12):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if keeps(middle) else (middle, high)
+        return high
+
+    def best(self, sizes: Array, tilts: Array) -> _Ray:
+        """The tilt that serves most of the mix, for each size: each solved by bisection."""
+        servers = np.broadcast_to(sizes[:, None], (len(sizes), len(tilts)))
+        theta = tilts / (servers * self.tau)
+        half, own, usable = self.variance(theta)
+        theta = np.where(usable, theta, 0.0)
+        low, high = np.zeros_like(servers), servers / self.work
+        for _ in range(14):
+            scale = (low + high) / 2.0
+            spread = np.maximum(scale * half / servers, 1e-300)
+            kept = self.excess_tail(servers, scale * self.work, theta, spread, own) <= 0
+            low, high = np.where(kept, scale, low), np.where(kept, high, scale)
+        pick = np.arange(len(sizes)), np.argmax(low, axis=1)
+        return _Ray(sizes=sizes, scale=low[pick], theta=theta[pick], spread=(low * half / servers)[pick])
 
 
 def _own_burst(services: Sequence[ServiceMoments], mix: _Mix, theta: Array) -> Array:
@@ -335,34 +350,31 @@ def _own_burst(services: Sequence[ServiceMoments], mix: _Mix, theta: Array) -> A
     return result
 
 
-def _tangents(
-    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, ray: _Ray
-) -> list[WaitingPoint]:
-    """Operating points of a ray: tangents of the needed size against the load, with the sizes from which they hold."""
-    depth = math.log(1.0 / tail)
-    wait = tau * depth
-    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
-    served = ray.scale * work > 1e-6 * ray.sizes
+def _tangents(search: _Search, ray: _Ray) -> list[WaitingPoint]:
+    """Operating points of a ray: tangents of the needed size against the load, with the sizes from which they hold.
+
+    Where a tangent would only hold in pools larger than it was made for, it is tilted towards the ray's origin.
+    """
+    served = ray.scale * search.work > 1e-6 * ray.sizes
     if not served.any():
         return []
-    sizes, load = ray.sizes[served], (ray.scale * work)[served]
+    sizes, load = ray.sizes[served], (ray.scale * search.work)[served]
     theta, spread = ray.theta[served], np.maximum(ray.spread[served], 1e-300)
-    own = _own_burst(services, mix, theta)
+    own = _own_burst(search.services, search.mix, theta)
 
-    def log_tail(servers: Array, offered: Array) -> Array:
-        rate = np.minimum((servers - offered) / ((spread + mix.short_spread) * servers), theta)
-        return _log_tail(mix, wait, depth, servers, offered, rate, own * rate / np.where(theta > 0, theta, 1.0))
+    def tail(servers: Array, offered: Array) -> Array:
+        return search.excess_tail(servers, offered, theta, spread, own)
 
     step = 1e-3 * np.minimum(load, sizes - load)
-    by_load = log_tail(sizes, load + step) - log_tail(sizes, load - step)
-    by_size = log_tail(sizes + step, load) - log_tail(sizes - step, load)
+    by_load = tail(sizes, load + step) - tail(sizes, load - step)
+    by_size = tail(sizes + step, load) - tail(sizes - step, load)
     tangent = np.clip(-by_load / np.where(by_size < 0, by_size, -1e-300), 1.0, sizes / load)
     checked = np.unique(np.round(np.concatenate((np.arange(1.0, 9.0), np.geomspace(9.0, 8.0 * sizes.max() + 9.0, 20)))))
     slope, smallest = tangent, np.full(len(sizes), np.inf)
     for share in (0.0, 0.3, 1.0):
         steeper = tangent + share * (sizes / load - tangent)
         offered = np.maximum((checked[:, None] - sizes) / steeper + load, 0.0)
-        kept = log_tail(np.broadcast_to(checked[:, None], offered.shape), offered) <= -depth + 0.02
+        kept = tail(np.broadcast_to(checked[:, None], offered.shape), offered) <= 0.02
         kept |= offered <= 0
         from_here = np.append(checked, np.inf)[len(checked) - np.cumprod(kept[::-1], axis=0).sum(axis=0).astype(int)]
         better = (smallest > np.ceil(sizes)) & (from_here < smallest)
@@ -375,13 +387,13 @@ def _tangents(
         points.append(
             WaitingPoint(
                 kind="tail" if theta[i] > 0 else "no_wait",
-                tau=tau,
-                tail=tail,
+                tau=search.tau,
+                tail=math.exp(-search.depth),
                 slope=float(slope[i]),
                 setup=float(setup[i]),
                 theta=float(theta[i]),
                 spread=float(spread[i]) if theta[i] > 0 else 0.0,
-                peakedness=mix.peakedness,
+                peakedness=search.mix.peakedness,
                 minimum_servers=int(smallest[i]),
             )
         )
@@ -428,16 +440,16 @@ def waiting_points(
     rates = [rate_hint[s.name] for s in flowing]
     rays = [(rates, 2.3)]
     if len(flowing) > 1:
-        rays += [
-            ([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing
-        ]
+        rays += [([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing]
     points: list[WaitingPoint] = []
     targets: list[Array] = []
+    depth = math.log(1.0 / tail)
     for ray_rates, ratio in rays:
-        mix = _mix(flowing, ray_rates, tau * math.log(1.0 / tail))
-        ray = _sized(flowing, ray_rates, mix, tau, tail, ratio)
-        wide = _design(flowing, ray_rates, mix, tau, tail, ray.sizes[ray.sizes > 6.0], _WIDE_TILT)
-        points += _tangents(flowing, ray_rates, mix, tau, tail, ray.joined(wide))
+        mix = _mix(flowing, ray_rates, tau * depth)
+        work = sum(rate * service.mean for service, rate in zip(flowing, ray_rates, strict=True))
+        search = _Search(services=flowing, rates=ray_rates, mix=mix, tau=tau, depth=depth, work=work)
+        ray = search.best(_sizes(search.whole(), ratio), _TILTS)
+        points += _tangents(search, ray) + _tangents(search, search.best(ray.sizes[ray.sizes > 6.0], _WIDE_TILT))
         between = np.sqrt(ray.sizes[1:] * ray.sizes[:-1])
         for part in np.concatenate((ray.scale, np.interp(between, ray.sizes, ray.scale))):
             if part > 0:
@@ -445,33 +457,15 @@ def waiting_points(
     if not points:
         return []
     chosen = _best_few(points, flowing, np.array(targets), limit)
-    return [replace(point, servers_per_replica=servers_per_replica) for point in chosen]
+    return [replace(point, tail=tail, servers_per_replica=servers_per_replica) for point in chosen]
 
 
-def _sized(
-    services: Sequence[ServiceMoments], rates: Sequence[float], mix: _Mix, tau: float, tail: float, ratio: float
-) -> _Ray:
-    """Pools from one server to the whole demand of a mix, ``ratio`` apart."""
-    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
-    top = work + 4.0 * math.sqrt(work * mix.peakedness) + mix.batch + 2.0
-    ray = _design(services, rates, mix, tau, tail, _sizes(top, ratio), _TILTS)
-    while ray.scale[-1] < 1.0 and len(ray.sizes) < _MOST_SIZES:
-        top *= 2.0
-        ray = _design(services, rates, mix, tau, tail, _sizes(top, ratio), _TILTS)
-    whole = int(np.searchsorted(ray.scale, 1.0))
-    if not 0 < whole < len(ray.sizes):
-        return ray.first(max(whole, 1))
-    between = np.unique(np.round(np.linspace(ray.sizes[whole - 1], ray.sizes[whole], 6)[1:-1]))
-    finer = _design(services, rates, mix, tau, tail, between, _TILTS)
-    ray = ray.first(whole).joined(finer).joined(ray.last(len(ray.sizes) - whole))
-    whole = int(np.searchsorted(ray.scale, 1.0))
-    full = np.array([float(np.interp(1.0, ray.scale[whole - 1 : whole + 1], ray.sizes[whole - 1 : whole + 1]))])
-    return ray.first(whole).joined(_design(services, rates, mix, tau, tail, full, _TILTS))
-
-
-def _sizes(top: float, ratio: float) -> Array:
-    steps = max(2, math.ceil(math.log(max(top, 2.0)) / math.log(ratio)) + 1)
-    return np.unique(np.concatenate(([1.0, 2.0, 3.0], np.round(np.geomspace(1.0, max(top, 2.0), steps)))))
+def _sizes(whole: float, ratio: float) -> Array:
+    """Pools from one server to the whole demand, ``ratio`` apart."""
+    whole = max(whole, 1.0)
+    steps = max(2, math.ceil(math.log(whole) / math.log(ratio)) + 1)
+    smaller = np.concatenate(([1.0, 2.0, 3.0], np.round(np.geomspace(1.0, whole, steps)[:-1])))
+    return np.append(np.unique(smaller[smaller < 0.95 * whole]), whole)
 
 
 def _best_few(
