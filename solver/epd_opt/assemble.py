@@ -205,15 +205,21 @@ def _pool(pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour:
 
 
 def class_shares(pool: PoolSolution) -> dict[str, float]:
-    """What share of a pool each class pays: its part of the load on the row that binds most."""
+    """What share of a pool each class pays: its part of the load on the rows that bind, each row counting as much as it
+    asks for."""
     serves = pool.serves()
-    loaded = [row for row in pool.candidate.rows if any(load * serves.get(name, 0.0) > 0 for name, load in row.load)]
-    if not loaded:
-        total = sum(serves.values())
-        return {name: rate / total for name, rate in serves.items()} if total else {}
-    row = max(loaded, key=lambda row: (row.need(serves), row.kind))
-    parts = {name: load * serves.get(name, 0.0) for name, load in row.load}
-    return {name: part / sum(parts.values()) for name, part in parts.items()}
+    needs = [(row, row.need(serves)) for row in pool.candidate.rows]
+    paid = dict.fromkeys(serves, 0.0)
+    for row, need in needs:
+        parts = {name: load * serves.get(name, 0.0) for name, load in row.load}
+        total = sum(parts.values())
+        if total > 0 and need > (pool.replicas - 1) * (1 + 1e-9):
+            for name, part in parts.items():
+                paid[name] = paid.get(name, 0.0) + need * part / total
+    whole = sum(paid.values())
+    if not whole:
+        paid, whole = dict(serves), sum(serves.values())
+    return {name: part / whole for name, part in paid.items()} if whole else {}
 
 
 def _classes(

@@ -30,10 +30,10 @@ LAST_LEVEL: Mapping[State, int] = {
 }
 """Highest level of elapsed time at each state."""
 
-_CLOSE = 1.4
+_CLOSE = 1.5
 """Waits closer than this ratio to a shorter one that is considered are left out."""
-_POINTS, _POINTS_OF_TWO = 4, 2
-"""Operating points per wait, of pools with one queue and for each queue of pools with two."""
+_POINTS = {"queue": 4, "loop": 3, "two queues": 2}
+"""Operating points per wait and queue: of pools without a loop, with one, and with two queues beside it."""
 Senders = Mapping[tuple[str, State], set[Sender]]
 
 
@@ -322,7 +322,7 @@ def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Ite
             {hop.name: hop.load.request.rate for hop in hops},
             tail=min(hop.shares.wait_eps for hop in hops),
             servers_per_replica=queue.servers_per_replica,
-            limit=_POINTS if len(pool.queues) == 1 else _POINTS_OF_TWO,
+            limit=_POINTS["two queues" if len(pool.queues) > 1 else "queue" if pool.loop is None else "loop"],
         )
         options.append([(queue.name, point) for point in staffed])
     for combination in itertools.product(*options):

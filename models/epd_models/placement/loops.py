@@ -340,7 +340,7 @@ def _levels(pool: Pool, strictest_s: float) -> list[LoopPoint]:
     return best_levels(pool.loop, _targets(pool, strictest_s), rates, limit=_LEVELS)
 
 
-_LEVELS = 4
+_LEVELS = 3
 
 
 def loop_point(pool: Pool) -> LoopPoint:

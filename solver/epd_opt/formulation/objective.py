@@ -13,6 +13,8 @@ UNIT_WEIGHT = 1000.0
 """What the dearest unit-hour weighs in the objective, so that tolerances and ties mean the same at every price."""
 UNIT_TIE = 1e-6
 """Weight of a unit in use, as a share of the dearest unit: among plans of equal cost, the one with fewer units."""
+OPEN_TIE = 5e-7
+"""Weight of an open candidate: among those, the one with fewer pools."""
 _RANK_TIE = 1e-7
 
 
@@ -25,7 +27,7 @@ def rank_tie(position: float) -> float:
 class Scale:
     """How the solver's objective relates to US dollars per hour.
 
-    ``objective = factor * cost + ties`` with ties that weigh devices first and then the canonical order of candidates;
+    ``objective = factor * cost + ties`` with ties that weigh devices first, then pools, then the canonical order of candidates;
     they are so small that plans whose costs differ by more than one part in a million keep their order.
     """
 
@@ -63,9 +65,10 @@ def scale(sets: Sets) -> Scale:
 
 
 def objective(sets: Sets, v: Variables, scaling: Scale) -> pulp.LpAffineExpression:
-    """Scaled cost plus ties: fewer units in use, then candidates that come first in canonical order."""
+    """Scaled cost plus ties: fewer units in use, then fewer pools, then candidates that come first in canonical order."""
     terms = cost_expression(sets, v, factor=scaling.factor)
     terms += [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
+    terms += [(variable, UNIT_WEIGHT * OPEN_TIE) for variable in v.open]
     count = max(1, len(sets.candidates))
     terms += [(variable, rank_tie(k / count)) for k, variable in enumerate(v.replicas)]
     merged: dict[pulp.LpVariable, float] = {}
