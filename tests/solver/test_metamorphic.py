@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -11,9 +13,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from epd_opt import Plan, solve
+from epd_models.loop import predicted_occupancy
+from epd_models.memory import activation_bytes, language_weights_bytes
+from epd_models.parallelism import check_legal
+from epd_models.precision import check_supported
+from epd_opt import Instance, Plan, solve
+from epd_opt.offering import offering
 from epd_opt.problem import Limits, PlanningProblem
-from support.documents import measured
+from epd_opt.resolve import resolve
+from support.documents import measured, modelled
 from support.problems import random_problem
 from support.solving import least_cost
 
@@ -163,3 +171,128 @@ def essence(plan: Plan) -> dict[str, Any]:
 def test_order_does_not_matter(seed: int) -> None:
     """Keys, classes, devices and workers in another order: the same plan to the last digit."""
     assert essence(solve(shuffled(measured(), random.Random(seed)))) == essence(solve(measured()))
+
+
+def with_targets(document: dict[str, Any], key: str, factor: float) -> dict[str, Any]:
+    """The document with one target of every class times a factor."""
+    looser = copy.deepcopy(document)
+    for request in looser["workload"]["classes"]:
+        request["slo"][key] *= factor
+    return looser
+
+
+def hourly(document: dict[str, Any]) -> float:
+    """Least cost of a document, infinite where there is no plan."""
+    plan = solve(document)
+    return math.inf if plan.cost is None else float(plan.cost.usd_per_hour)
+
+
+A_REPLICA = 1.9
+"""USD/h of the dearest replica of the modelled instance: operating points are few, so a pool's size may be off by one."""
+
+
+@pytest.mark.parametrize("placements", [["integrated"], ["encode_prefill", "decode"], ["prefill_decode", "encoder_pool"]])
+@pytest.mark.parametrize("key", ["ttft_ms", "itl_ms"])
+def test_looser_targets_do_not_cost_more(placements: list[str], key: str) -> None:
+    """Along ever looser targets the cost falls, but for a replica on the edge; the loosest costs least or the same."""
+    base = modelled(placements=placements)
+    costs = [hourly(with_targets(base, key, factor)) for factor in (0.25, 0.5, 1.0, 2.0)]
+    assert all(after <= before + A_REPLICA * 1.001 for before, after in itertools.pairwise(costs))
+    assert costs[-1] == min(costs) < costs[0]
+
+
+def test_more_of_everything_costs_more_on_modelled_workers() -> None:
+    """Twice and four times the rates cost no less, and less than twice and four times as much."""
+    costs = []
+    for factor in (1, 2, 4):
+        document = modelled(placements=["integrated"])
+        for request in document["workload"]["classes"]:
+            request["rate_per_s"] *= factor
+        costs.append(hourly(document))
+    assert costs[0] <= costs[1] <= costs[2]
+    assert costs[1] <= 2 * costs[0] * SLACK
+    assert costs[2] <= 4 * costs[0] * SLACK
+
+
+def test_one_more_sku_never_costs_more_on_modelled_workers() -> None:
+    """Every SKU added to those on offer leaves the cost or lowers it; one of them is worth it."""
+    base = modelled(placements=["integrated", "prefill_decode", "encoder_pool"])
+    first, *others = base["devices"]
+    offered, costs = [first], []
+    for more in (None, *others, {"sku": "L40S", "price": {"usd_per_hour": 0.9}, "tensor_parallel": [1]}):
+        offered = [*offered, more] if more else offered
+        costs.append(hourly({**base, "devices": offered}))
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
+
+
+def test_prices_scale_a_modelled_plan() -> None:
+    """Everything seven times as dear: the same pools at seven times the cost."""
+    base, dear = modelled(placements=["integrated"]), modelled(placements=["integrated"])
+    for entry in dear["devices"]:
+        entry["price"]["usd_per_hour"] *= 7
+    cheap_plan, dear_plan = solve(base), solve(dear)
+    assert dear_plan.cost.usd_per_hour == pytest.approx(7 * cheap_plan.cost.usd_per_hour, rel=1e-9)
+    assert [(p.key, p.replicas) for p in dear_plan.pools] == [(p.key, p.replicas) for p in cheap_plan.pools]
+
+
+def test_order_does_not_matter_to_modelled_workers() -> None:
+    """Keys, classes and devices in another order: the same plan to the last digit."""
+    base = modelled(placements=["integrated", "prefill_decode", "encoder_pool"])
+    assert essence(solve(shuffled(base, random.Random(3)))) == essence(solve(base))
+
+
+FITS = [
+    ("Qwen3-8B", {"sku": "L40S", "tensor_parallel": [1, 2]}, {}),
+    ("Qwen3-30B-A3B", {"sku": "H100-SXM", "tensor_parallel": [1, 2, 4]}, {}),
+    ("Llama-3.1-70B", {"sku": "H200-SXM", "tensor_parallel": [2, 4, 8]}, {"weights": "fp8", "kv_cache": "fp8"}),
+    ("DeepSeek-V3", {"sku": "H200-SXM", "parallelism": [{"tensor": 8}, {"attention_data": 8, "expert": 8}]}, {}),
+    ("Qwen3.5-27B", {"sku": "H100-SXM", "tensor_parallel": [2, 4]}, {}),
+    ("Llama-3.1-8B", {"sku": "RBLN-ATOM-MAX-CA25", "tensor_parallel": [4, 8]}, {}),
+]
+
+
+@pytest.mark.parametrize(("model", "entry", "precision"), FITS, ids=[name for name, *_ in FITS])
+@pytest.mark.parametrize("placements", [["prefill_decode"], ["prefill", "decode"]], ids="-".join)
+def test_no_plan_exceeds_memory_or_cuts_unevenly(
+    model: str, entry: dict[str, Any], precision: dict[str, str], placements: list[str]
+) -> None:
+    """Weights, activations, runtime, and the KV cache held at the load that a pool carries fit every logical device; its
+    degrees are legal and its formats supported."""
+    slo = {"ttft_ms": 4000, "itl_ms": 100}
+    chat = {"name": "chat", "rate_per_s": 8, "text_tokens": {"mean": 1500, "p95": 5000}, "output_tokens": 400, "slo": slo}
+    document = {
+        "schema": "epd-opt/instance/v1",
+        "model": model,
+        "engine": "vllm",
+        "precision": precision,
+        "workload": {"classes": [chat]},
+        "devices": [{**entry, "price": {"usd_per_hour": 1.0}}],
+        "placements": placements,
+        "solver": {"gap": 0.02, "threads": 1},
+    }
+    resolved = resolve(Instance(**document))
+    offered = offering(resolved)
+    plan = solve(document)
+    assert plan.pools, plan.infeasibility
+    assert resolved.model is not None
+    for pool in plan.pools:
+        behaviour = offered.behaviours[pool.key]
+        (device_entry,) = resolved.entries
+        device, cut = device_entry.device, behaviour.pool.cut
+        check_legal(cut, resolved.model, device)
+        check_supported(device.sku, "weights", device_entry.precision.weights, device.weight_formats)
+        check_supported(device.sku, "KV", device_entry.precision.kv_cache, device.kv_formats)
+        fixed = (
+            language_weights_bytes(resolved.model, device_entry.precision, cut)
+            + activation_bytes(resolved.model, resolved.engine, cut)
+            + resolved.engine.runtime_bytes
+        )
+        room = device.memory_bytes * resolved.engine.memory_fraction - fixed
+        ranks = cut.attention_data
+        assert room > 0
+        assert behaviour.pool.kv_bytes <= room * ranks * (1 + 1e-9)
+        if behaviour.pool.loop is not None:
+            held = predicted_occupancy(behaviour.pool.loop, pool.serves, pool.replicas)
+            assert held.held_bytes <= room * ranks * (1 + 1e-6)
+            assert held.sequences <= resolved.engine.max_sequences * ranks * (1 + 1e-6)
