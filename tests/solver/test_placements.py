@@ -1,0 +1,145 @@
+"""Each placement is the optimum's choice somewhere, by its economics alone, and gives way when a figure moves."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import epd_opt
+
+INSTANCES = Path(__file__).parents[2] / "instances"
+
+PAGES: dict[str, Any] = {
+    "schema": "epd-opt/instance/v1",
+    "name": "pages",
+    "model": "Qwen3-VL-32B",
+    "engine": "vllm",
+    "precision": {"weights": "fp8", "kv_cache": "fp8", "encoder": "bf16"},
+    "workload": {
+        "classes": [
+            {
+                "name": "page",
+                "rate_per_s": 10,
+                "text_tokens": 2500,
+                "images": {"count": 1, "tokens": 500, "source_megapixels": 1},
+                "output_tokens": 500,
+                "slo": {"ttft_ms": 3000, "itl_ms": 40},
+            }
+        ]
+    },
+    "devices": [
+        {"sku": "H100-SXM", "price": {"purchase_usd": 30000}, "tensor_parallel": [1, 2]},
+        {"sku": "Gaudi3", "price": {"purchase_usd": 15625}, "stages": ["decode"], "tensor_parallel": [1, 2]},
+    ],
+}
+"""Long prompts with one small image; the cheap accelerator only decodes."""
+
+BIG_ENCODER: dict[str, Any] = {
+    "schema": "epd-opt/instance/v1",
+    "name": "big-encoder",
+    "model": "InternVL3-38B",
+    "engine": "vllm",
+    "precision": {"weights": "fp8", "kv_cache": "fp8", "encoder": "bf16"},
+    "workload": {
+        "classes": [
+            {
+                "name": "photo",
+                "rate_per_s": 6,
+                "text_tokens": 300,
+                "images": {"count": 3, "width_px": 896, "height_px": 896},
+                "output_tokens": 300,
+                "slo": {"ttft_ms": 3000, "itl_ms": 60},
+            }
+        ]
+    },
+    "devices": [{"sku": "H200-SXM", "name": "gpu", "price": {"usd_per_hour": 4.565}, "tensor_parallel": [1, 2]}],
+}
+"""A vision transformer of six billion parameters: two encoder processes take 24 GB."""
+
+WRITTEN_HERE = {"pages": PAGES, "big-encoder": BIG_ENCODER}
+
+TEN, ONE, LONG, TEXT = "ten-images", "one-gpu-type", "long-output", "gpu-prefill-npu-decode"
+
+
+@cache
+def optimum(name: str, *overrides: str) -> epd_opt.Plan:
+    source = WRITTEN_HERE.get(name, INSTANCES / f"{name}.yaml")
+    plan = epd_opt.solve(epd_opt.read(source, overrides=overrides))
+    assert plan.status == "optimal"
+    return plan
+
+
+def placed(plan: epd_opt.Plan) -> dict[str, set[str]]:
+    """SKUs that each placement uses."""
+    result: dict[str, set[str]] = {}
+    for pool in plan.pools:
+        result.setdefault(pool.placement, set()).add(pool.sku)
+    return result
+
+
+def test_long_outputs_fill_the_cache_so_one_loop_does_it_all() -> None:
+    """Encoder processes beside the language model would take KV memory, which binds; encoding hardly ever happens."""
+    assert set(placed(optimum(LONG))) == {"integrated"}
+
+
+def test_many_images_do_not_stay_in_the_loop() -> None:
+    """Ten images per request instead of one would stall every sequence in the loop while they are encoded."""
+    assert "integrated" not in placed(optimum(LONG, "workload.classes.solve.images.count=10"))
+
+
+def test_with_one_gpu_type_images_are_encoded_beside_the_language_model() -> None:
+    """A device for encoders alone costs as much as a device for the language model, and overlap is free."""
+    assert set(placed(optimum(ONE))) == {"shared"}
+
+
+def test_encoders_that_fit_beside_the_language_model_stay_there() -> None:
+    """141 GB leave room for two processes of a large vision transformer outside the language model's share."""
+    assert set(placed(optimum("big-encoder"))) == {"shared"}
+
+
+def test_encoders_that_do_not_fit_go_elsewhere() -> None:
+    """On 80 GB the share left beside the language model is too small for the same two processes."""
+    assert "shared" not in placed(optimum("big-encoder", "devices.gpu.sku=H100-SXM"))
+
+
+def test_cheap_cards_encode_albums() -> None:
+    """A card at a tenth of the price encodes as many images, limited by the host, as the dear one would."""
+    used = placed(optimum(TEN))
+    assert used["encoder_pool"] == {"RTX-6000D"}
+    assert used["prefill_decode"] == {"GB200"}
+
+
+def test_cheap_cards_are_not_worth_it_for_single_images() -> None:
+    """One image per request leaves the encoders beside the language model idle most of the time."""
+    assert "encoder_pool" not in placed(optimum(TEN, "workload.classes.album.images.count=1"))
+
+
+def test_dear_cards_leave_no_worker_without_its_encoders() -> None:
+    """At the GB200's own rent, a card of its own for encoding no longer pays, so nothing feeds prefill-decode workers."""
+    used = placed(optimum(TEN, "devices.RTX-6000D.price={usd_per_hour: 4.54}"))
+    assert not {"encoder_pool", "prefill_decode"} & set(used)
+
+
+def test_prompts_are_read_on_gpus_and_answers_written_on_cheap_memory_bandwidth() -> None:
+    """Memory bandwidth costs less on the bought accelerator than on the rented GPU, which keeps the compute-bound part."""
+    used = placed(optimum(TEXT))
+    assert used["prefill"] == {"H200-SXM"}
+    assert used["decode"] == {"Gaudi3"}
+
+
+def test_a_slow_network_keeps_prefill_and_decode_together() -> None:
+    """At 5 Gbit/s, KV caches of several hundred megabytes are late for the first token."""
+    assert set(placed(optimum(TEXT, "network.gbit_per_s_per_device=5"))) == {"prefill_decode"}
+
+
+def test_few_images_are_encoded_where_the_prompt_is_read() -> None:
+    """One image takes little of a prompt's time, so it needs no encoders of its own; decode is cheaper elsewhere."""
+    used = placed(optimum("pages"))
+    assert used["encode_prefill"] == {"H100-SXM"}
+    assert used["decode"] == {"Gaudi3"}
+
+
+def test_encode_prefill_needs_a_network_to_hand_over() -> None:
+    """At 2 Gbit/s, the KV cache of 3000 tokens takes too long; every worker writes what it has read."""
+    assert not {"encode_prefill", "decode"} & set(placed(optimum("pages", "network.gbit_per_s_per_device=2")))

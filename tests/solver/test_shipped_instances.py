@@ -1,0 +1,131 @@
+"""Every shipped instance solves as it stands, from the command line, into a document that pipelines can trust."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+import epd_opt
+from epd_opt.document import plan_json_schema
+from epd_opt.instance import instance_json_schema
+from epd_opt.render import plan_text
+from epd_opt.verify import verify
+
+FOLDER = Path(__file__).parents[2] / "instances"
+STARTER = Path(str(files("epd_opt").joinpath("starter.yaml")))
+SHIPPED = [*sorted(FOLDER.glob("*.yaml")), STARTER]
+RUN = "from epd_opt.cli import main; main()"
+
+shipped = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+
+
+def refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+@cache
+def solved(path: Path) -> tuple[int, str]:
+    """Exit code and standard output of ``epd-opt solve PATH --json`` in a process of its own."""
+    run = subprocess.run(
+        [sys.executable, "-c", RUN, "solve", str(path), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+    )
+    return run.returncode, run.stdout
+
+
+def document(path: Path) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(solved(path)[1], parse_constant=refuse)
+    return parsed
+
+
+@shipped
+def test_it_solves_to_one_strict_json_document(path: Path) -> None:
+    """Standard output holds the plan and nothing else, and the plan is proved."""
+    assert solved(path)[0] == 0
+    assert document(path)["status"] == "optimal"
+
+
+@shipped
+def test_instance_and_plan_follow_their_schemas(path: Path) -> None:
+    """The published schemas accept what is shipped and what comes of it."""
+    jsonschema.Draft202012Validator(instance_json_schema()).validate(YAML(typ="safe", pure=True).load(path))
+    jsonschema.Draft202012Validator(plan_json_schema()).validate(document(path))
+
+
+@shipped
+def test_the_reloaded_plan_verifies(path: Path) -> None:
+    """Capacity, memory, targets and cost hold again from the document alone."""
+    plan = epd_opt.Plan.load(document(path))
+    verify(plan)
+    for result in plan.classes.values():
+        assert result.slo_met
+        assert sum(route.rate_per_s for route in result.routes) == pytest.approx(result.rate_per_s, rel=1e-6)
+
+
+@shipped
+def test_the_table_names_every_pool_and_class(path: Path) -> None:
+    """People see each pool with its devices."""
+    plan = epd_opt.Plan.load(document(path))
+    text = plan_text(plan.document)
+    for name in [*plan.classes, *(pool.name for pool in plan.pools)]:
+        assert name in text
+
+
+@shipped
+def test_the_file_says_what_it_shows(path: Path) -> None:
+    """A worked example opens with a comment, and its instance is called like its file."""
+    assert path.read_text("utf-8").startswith("# ")
+    assert path == STARTER or epd_opt.read(path).name == path.stem
+
+
+def test_init_writes_the_starter(tmp_path: Path) -> None:
+    """What `epd-opt init` writes is the file whose solution is tested here."""
+    target = tmp_path / "first.yaml"
+    subprocess.run([sys.executable, "-c", RUN, "init", str(target)], check=True, capture_output=True)
+    assert target.read_bytes() == STARTER.read_bytes()
+
+
+def test_the_folder_lists_its_files() -> None:
+    """The folder's guide has a line for each instance, and none for others."""
+    listed = {
+        line.split("`")[1] for line in (FOLDER / "README.md").read_text("utf-8").splitlines() if line.startswith("| `")
+    }
+    assert listed == {path.name for path in FOLDER.glob("*.yaml")}
+
+
+def shuffled(value: Any, chance: random.Random, *, entries: bool = False) -> Any:
+    """The same document with its keys, and where ``entries`` its list, in another order."""
+    if isinstance(value, dict):
+        keys = chance.sample(sorted(value), len(value))
+        return {key: shuffled(value[key], chance, entries=key in ("classes", "devices")) for key in keys}
+    if isinstance(value, list):
+        parts = [shuffled(part, chance) for part in value]
+        return chance.sample(parts, len(parts)) if entries else parts
+    return value
+
+
+@pytest.mark.parametrize(
+    "path", [STARTER, FOLDER / "ten-images.yaml", FOLDER / "measured-workers.yaml"], ids=lambda p: p.stem
+)
+def test_order_does_not_matter(path: Path) -> None:
+    """Another order of keys, classes and devices gives the same pools, routes and cost."""
+    reference = document(path)
+    other = shuffled(YAML(typ="safe", pure=True).load(path), random.Random(7))
+    again = epd_opt.solve(other).to_dict()
+    assert again["cost"] == reference["cost"]
+    for part in ("pools", "classes", "devices"):
+        assert json.dumps(again[part], sort_keys=True) == json.dumps(reference[part], sort_keys=True)
