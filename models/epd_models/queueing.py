@@ -47,6 +47,9 @@ _WIDE_TILT = np.array([2.4])
 #: Fractions of the wait at which the residual service of a full pool is looked at.
 _FRACTIONS = np.array([0.15, 0.35, 0.55, 0.8, 1.0])
 _LARGEST_EXPONENT = 500.0
+#: Work variance of a stream without any (equal services at equal gaps), as a share of its second moment: keeps ratios
+#: defined and asks for nothing that counts.
+_LEAST_SPREAD = 1e-6
 #: Servers per Erlang from which a burst load only says that the point is not for this class: its share of the work
 #: stays below 1e-5, which no promise notices.
 _FORBIDDING = 1e5
@@ -110,7 +113,8 @@ class ServiceMoments:
         limit = (self.second + (self.scv - 1.0) * self.mean**2) / 2.0
         small = theta * self.values[-1] * max(self.scv, 1.0) < 1e-4
         tilt = np.where(small, 1.0, theta)
-        return np.maximum(np.where(small, limit, (growth - theta * self.mean) / tilt**2), 0.0)
+        least = _LEAST_SPREAD * self.second
+        return np.maximum(np.where(small, limit, (growth - theta * self.mean) / tilt**2), least)
 
     def own_burst(self, theta: Array) -> Array:
         """Log of the factor by which this class, arriving in bursts, sees more waiting work than an outside observer."""
@@ -155,6 +159,7 @@ class _Mix:
     own: tuple[float, ...]
     ages: Array
     residual: Array
+    fresh: Array
 
 
 def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float) -> _Mix:
@@ -172,6 +177,11 @@ def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float
         over = np.maximum(np.array(service.values)[:, None] - ages, 0.0)
         left += rate * (np.array(service.weights) @ over)
     residual = np.log(np.maximum(left / work, 1e-300))
+    fresh = residual
+    for service in services:
+        if service.scv > 1.0:
+            beyond = np.array(service.weights) @ (np.array(service.values)[:, None] > ages)
+            fresh = np.maximum(fresh, np.log(np.maximum(beyond, 1e-300)))
     return _Mix(
         peakedness=peak,
         batch=batch,
@@ -180,19 +190,24 @@ def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float
         own=tuple(1.0 - s for s in inside),
         ages=ages,
         residual=residual,
+        fresh=fresh,
     )
 
 
 def _log_tail(mix: _Mix, wait: float, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
     """Log of the bound on P(W > wait), to be compared with ``-depth``.
 
-    A wait outlasts ``wait`` when all servers are busy and stay so through residual services, then through a queue.
+    A wait outlasts ``wait`` when all servers are busy and stay so through residual services, then through a queue. The
+    share ``just_begun`` of the services may have begun together with a burst.
     ``rate`` is the decay rate per server and second, ``own`` the log of the burst factor.
     """
-    free = servers - mix.batch - mix.batch_tail * depth / servers
+    burst = mix.batch_tail * depth / servers
+    free = servers - mix.batch - burst
     busy = erlang_c(np.maximum(free, 1e-9) / mix.peakedness, load / mix.peakedness)
     log_busy = np.minimum(0.0, np.log(np.where(free > 0, _PREFACTOR * busy, 1.0)))
-    held = np.maximum(0.0, (mix.residual + rate[..., None] * mix.ages).max(axis=-1))
+    just_begun = np.minimum(burst, 1.0)[..., None]
+    held = (1.0 - just_begun) * mix.residual + just_begun * mix.fresh + rate[..., None] * mix.ages
+    held = np.maximum(0.0, held.max(axis=-1))
     result: Array = log_busy + np.minimum(0.0, own + servers * (held - rate * wait))
     return result
 
@@ -451,7 +466,7 @@ def waiting_points(
         ray = search.best(_sizes(search.whole(), ratio), _TILTS)
         points += _tangents(search, ray) + _tangents(search, search.best(ray.sizes[ray.sizes > 6.0], _WIDE_TILT))
         between = np.sqrt(ray.sizes[1:] * ray.sizes[:-1])
-        for part in np.concatenate((ray.scale, np.interp(between, ray.sizes, ray.scale))):
+        for part in np.concatenate((ray.scale[::-1], np.interp(between, ray.sizes, ray.scale))):
             if part > 0:
                 targets.append(np.array(ray_rates) * part)
     if not points:
@@ -473,7 +488,8 @@ def _best_few(
 ) -> list[WaitingPoint]:
     """Adds, one by one, the point that most lowers the summed relative excess over the pools of ``targets`` (flows).
 
-    Larger pools count a little more: a whole demand is served by few small pools.
+    The first target, the whole demand, counts as much as all others; of these, larger pools count more, because a whole
+    demand is served by few small pools.
     """
     means = np.array([s.mean for s in services])
     peaks = np.array([s.peakedness for s in services])
@@ -489,6 +505,7 @@ def _best_few(
     need = np.ceil(np.maximum(need, np.array([[float(point.minimum_servers)] for point in points])) - 1e-6)
     best = need.min(axis=0)
     weight = np.sqrt(best / best.max())
+    weight[0] = weight.sum()
     excess_cost = weight * np.minimum(need / best - 1.0, 1.0)
     chosen: list[int] = []
     current = weight

@@ -21,6 +21,20 @@ _TAU_GRID = math.log(1.15)
 """Waits are rounded down by 13 % at the most."""
 
 
+_NO_WORK = WaitingPoint(
+    kind="no_wait",
+    tau=0.0,
+    tail=0.0,
+    slope=1.0,
+    setup=0.0,
+    theta=0.0,
+    spread=0.0,
+    peakedness=1.0,
+    minimum_servers=1,
+)
+"""The operating point of a queue in which nobody brings any work (all images found in the encoder cache)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaffedQueue:
     """A queue at an operating point, and the (rounded) services that the point was made for."""
@@ -30,12 +44,14 @@ class StaffedQueue:
 
     def rows(self) -> tuple[Row, ...]:
         """Rows on the replicas of the pool."""
-        return self.point.rows(self.services)
+        return self.point.rows(self.services) if self.services else ()
 
 
 def strict_tau(services: Sequence[ServiceMoments], tau: float) -> float:
     """The wait per factor e that is promised where ``tau`` would do: the next one down on the grid, seconds."""
     unit = _unit(services)
+    if unit == 0.0:
+        return tau
     return unit * math.exp(math.floor(math.log(tau / unit) / _TAU_GRID + 1e-9) * _TAU_GRID)
 
 
@@ -56,6 +72,8 @@ def staffed_queues(
         A wait per factor e as returned by :func:`strict_tau` for the same classes or more.
     """
     unit = _unit(services)
+    if unit == 0.0:
+        return [StaffedQueue(point=_NO_WORK, services=())]
     relative = tuple(_rounded(service, unit) for service in services)
     found = _points(
         relative,

@@ -22,14 +22,15 @@ class Sender:
         Storage format of the KV cache handed over; empty for embeddings.
     vendor : str
         Maker of the sending device; empty for embeddings.
-    device : str
-        Entry name of the sending device where some pairs of devices may not exchange KV caches; empty otherwise.
+    names : tuple of str
+        Entry name and SKU of the sending device where some pair of devices that names it may not exchange KV caches;
+        empty otherwise.
     """
 
     bandwidth: float
     kv_format: str = ""
     vendor: str = ""
-    device: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

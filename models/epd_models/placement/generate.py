@@ -92,7 +92,9 @@ def modelled_candidates(
             if not set(placement.stages) <= set(entry.stages):
                 continue
             for cut in placement.cuts(entry):
-                for pool in _pools(context, name, placement, entry, cut, rejections):
+                pools = list(_pools(context, name, placement, entry, cut, rejections))
+                rejections += _too_slow_loops(pools)
+                for pool in pools:
                     _reach(context, pool, reached)
                     for candidate, behaviour in _candidates(context, pool, known):
                         candidates[candidate.key] = candidate
@@ -110,9 +112,38 @@ def modelled_candidates(
     )
 
 
+def _admitted(pool: Pool) -> frozenset[str]:
+    """Classes that a pool may serve: those of its loop's point where it has one."""
+    return frozenset(hop.name for hop in pool.hops) if pool.loop is None else frozenset(loop_point(pool).admitted)
+
+
+def _too_slow_loops(pools: Sequence[Pool]) -> Iterator[Rejection]:
+    """Classes whose interval no loop among the pools of one entry and cut can keep."""
+    admitted = frozenset[str]().union(*(_admitted(pool) for pool in pools))
+    for hop in {hop.name: hop for pool in pools if pool.loop is not None for hop in pool.hops}.values():
+        if hop.name not in admitted:
+            pool = min((p for p in pools if p.loop is not None), key=lambda p: p.loop.step if p.loop else math.inf)
+            assert pool.loop is not None
+            fastest = pool.loop.step / pool.tokens_per_step * 1e3
+            label = f"{pool.entry.name} {pool.cut.label}"
+            yield Rejection(
+                limit="itl_ms",
+                device=pool.entry.name,
+                pool=f"{pool.placement}-{pool.entry.name}-{pool.cut.label}",
+                request_class=hop.name,
+                wanted=hop.promise.itl_s * 1e3,
+                best_reachable=fastest,
+                text=f"{label}: one iteration takes {fastest:.2f} ms per token, an interval of "
+                f"{hop.promise.itl_s * 1e3:g} ms is wanted",
+            )
+
+
 def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float]) -> None:
     """Lower the shortest times at which classes reach a state by what a pool can do when nobody waits."""
+    admitted = _admitted(pool)
     for hop in pool.hops:
+        if hop.name not in admitted:
+            continue
         before = reached.get((hop.name, hop.start))
         if before is not None:
             crossing = transfer_s(hop.receives, pool.bandwidth, pool.bandwidth, context.network.latency_s)
@@ -150,13 +181,13 @@ def levels_s(load: RequestLoad, state: State) -> tuple[float, ...]:
 def _sender(context: Context, pool: Pool, state: State) -> Sender:
     if state == "encoded":
         return Sender(bandwidth=pool.bandwidth)
-    pairs = context.network.forbidden_pairs
-    named = any(pool.entry.name in pair or pool.entry.device.sku in pair for pair in pairs)
+    names = (pool.entry.name, pool.entry.device.sku)
+    named = any(name in pair for name in names for pair in context.network.forbidden_pairs)
     return Sender(
         bandwidth=pool.bandwidth,
         kv_format=pool.entry.precision.kv_cache,
         vendor=pool.entry.device.vendor,
-        device=pool.entry.name if named else "",
+        names=names if named else (),
     )
 
 
@@ -165,10 +196,10 @@ def hand_over_s(context: Context, size: float, sender: Sender, pool: Pool, state
     if sender.bandwidth == math.inf:
         return 0.0
     if state == "prefilled":
-        for pair in context.network.forbidden_pairs:
-            ours = {pool.entry.name, pool.entry.device.sku}
-            if sender.device and sender.device in pair and (pair - {sender.device}) & ours:
-                return None
+        ours = (pool.entry.name, pool.entry.device.sku)
+        pairs = {frozenset((theirs, own)) for theirs in sender.names for own in ours}
+        if pairs & context.network.forbidden_pairs:
+            return None
         if sender.vendor != pool.entry.device.vendor or sender.kv_format != pool.entry.precision.kv_cache:
             size *= context.network.conversion_factor
     return transfer_s(size, sender.bandwidth, pool.bandwidth, context.network.latency_s)
@@ -261,7 +292,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     """Candidates of a pool, the strictest waits first; once the waits of a point ask for nothing that its other rows do
     not ask for anyway, looser ones are left out."""
     point = None if pool.loop is None else loop_point(pool)
-    allowed = frozenset(hop.name for hop in pool.hops) if point is None else frozenset(point.admitted)
+    allowed = _admitted(pool)
     for wanted in _splits(context, pool, known):
         tau = _stricter(pool, wanted, allowed)
         arcs = [

@@ -165,7 +165,7 @@ def loop_pool(
                 receives=receives,
             )
         )
-    spread = dispersion(loop, max(level, loop.step), 0.0, max((c.scv for c in classes), default=1.0))
+    spread = dispersion(loop, max(level, loop.step), 0.0, max(_SMOOTHEST, *(c.scv for c in classes)))
     sequences = float(chosen.batch or engine.max_sequences * cut.attention_data)
     loop = replace(
         loop,
@@ -203,6 +203,9 @@ def loop_pool(
     )
 
 
+_SMOOTHEST = 0.1
+"""Squared variation of gaps below which occupancy is not taken to spread less: service varies even where arrivals do
+not."""
 OVERFLOW = 0.01
 """Probability with which the sequences in flight on a replica may outgrow its memory or its limit."""
 
