@@ -201,6 +201,24 @@ def test_looser_targets_do_not_cost_more(placements: list[str], key: str) -> Non
     assert costs[-1] == min(costs) < costs[0]
 
 
+def test_a_looser_interval_keeps_swift_loops_on_offer() -> None:
+    """With a tight TTFT a pool must iterate faster than a loose interval asks for; loosening it must not take that away."""
+    document = modelled(placements=["encoder_pool", "prefill_decode"])
+    document["workload"]["classes"] = [
+        {
+            "name": "photo",
+            "rate_per_s": 9.251,
+            "text_tokens": 800,
+            "images": {"count": 1, "width_px": 336, "height_px": 336},
+            "output_tokens": 50,
+            "slo": {"ttft_ms": 345, "itl_ms": 25, "percentile": 50},
+            "interarrival_scv": 3,
+        }
+    ]
+    document["devices"] = [{"sku": "MI300X", "price": {"usd_per_hour": 1.0}, "tensor_parallel": [1]}]
+    assert hourly(with_targets(document, "itl_ms", 3)) <= hourly(document)
+
+
 def test_more_of_everything_costs_more_on_modelled_workers() -> None:
     """Twice and four times the rates cost no less, and less than twice and four times as much."""
     costs = []

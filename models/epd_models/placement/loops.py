@@ -295,9 +295,7 @@ def loop_settings(context: Context, entry: Entry, cut: Parallelism, build: Build
     tokens = 1.0 + draft.accepted_tokens if draft else 1.0
     batches = [b for b in entry.device.batch_shapes if b <= context.engine.max_sequences] or [0]
     for portion in range(parts.portions(context)):
-        promised = [
-            parts.promise(load, Settings(portion=portion)) for load in context.loads if load.averaging_steps > 0
-        ]
+        promised = [parts.promise(load, Settings(portion=portion)) for load in context.loads if load.averaging_steps > 0]
         targets = sorted({kept.itl_s * tokens for kept in promised}) or [_UNLIMITED_S]
         for batch in batches:
             for target in targets:
@@ -338,12 +336,24 @@ def _targets(pool: Pool, strictest_s: float) -> dict[str, IntervalTarget]:
 
 
 def _levels(pool: Pool, strictest_s: float) -> list[LoopPoint]:
+    """Levels that keep intervals with fewest replicas, and swifter ones: prompts wait for every iteration, so that where
+    TTFT is tight a loop may have to be faster than its intervals ask for."""
     assert pool.loop is not None
     rates = {hop.name: hop.load.request.rate for hop in pool.hops}
-    return best_levels(pool.loop, _targets(pool, strictest_s), rates, limit=_LEVELS)
+    points = best_levels(pool.loop, _targets(pool, strictest_s), rates, limit=_LEVELS)
+    step = pool.loop.step
+    swifter = []
+    for point in points[:1]:
+        for part in _SWIFTER:
+            level = step + (point.level - step) * part
+            share = point.share * (1.0 - step / level) / (1.0 - step / point.level)
+            swifter.append(replace(point, level=level, share=share))
+    return points + swifter
 
 
 _LEVELS = 3
+_SWIFTER = (0.5, 0.2)
+"""Levels beside the best one, as shares of its distance from the shortest iteration."""
 
 
 def loop_point(pool: Pool) -> LoopPoint:
