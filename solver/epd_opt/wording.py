@@ -41,8 +41,14 @@ def requirement(kind: str) -> str:
 
 
 def fullest(pool: Pool) -> list[tuple[str, float]]:
-    """Requirements of a pool and their utilisation, those that bind first, then the fullest first."""
-    return sorted(pool.utilisation.items(), key=lambda item: (item[0] not in pool.binding, -item[1], item[0]))
+    """Requirements of a pool and their utilisation: those that bind first, then the fullest, smallest pools after what
+    loads them."""
+
+    def order(item: tuple[str, float]) -> tuple[bool, float, bool, str]:
+        kind, value = item
+        return kind not in pool.binding, -round(value, 2), kind.endswith("minimum"), kind
+
+    return sorted(pool.utilisation.items(), key=order)
 
 
 def label(index: int) -> str:
