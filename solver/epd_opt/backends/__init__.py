@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from epd_opt.backends.base import Backend, Outcome, Settings
+from epd_opt.backends.base import Availability, Backend, Capabilities, Outcome, Settings, SolverFailed
+from epd_opt.backends.cbc import Cbc
+from epd_opt.backends.cp_sat import CpSat
 from epd_opt.backends.highs import Highs
+from epd_opt.backends.pulp_any import SOLVERS, ThroughPulp
+from epd_opt.backends.scip import Scip
 from epd_opt.errors import InvalidInput, Problem
 
-BACKENDS: dict[str, Backend] = {"highs": Highs()}
+BACKENDS: dict[str, Backend] = {solver.name: solver for solver in (Highs(), Cbc(), Scip(), CpSat())}
+BACKENDS |= {name: ThroughPulp(name, row) for name, row in SOLVERS.items()}
 
-__all__ = ["BACKENDS", "Backend", "Outcome", "Settings", "backend"]
+__all__ = ["BACKENDS", "Availability", "Backend", "Capabilities", "Outcome", "Settings", "SolverFailed", "backend"]
 
 
 def backend(name: str) -> Backend:

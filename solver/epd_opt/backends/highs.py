@@ -1,19 +1,25 @@
-"""HiGHS, in process, through highspy."""
+"""HiGHS, in process, through highspy; the default."""
 
 from __future__ import annotations
 
 import contextlib
-import math
+import dataclasses
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-import pulp
 
-from epd_opt.backends.base import Outcome, Settings, Termination
+from epd_opt.backends.base import Answer, Availability, Capabilities, Checked, Settings, Termination, Vector, stopped_by
+from epd_opt.backends.guard import remaining, supervise
+from epd_opt.backends.matrix import Matrix
+
+_ONE_AT_A_TIME = threading.Lock()
+"""The library has one scheduler per process, which must be idle to change its threads."""
 
 
 @contextlib.contextmanager
@@ -31,66 +37,118 @@ def _quiet_stdout() -> Iterator[None]:
         os.close(null)
 
 
-def _lp(highspy: Any, model: pulp.LpProblem, variables: list[pulp.LpVariable]) -> Any:
+def _lp(highspy: Any, matrix: Matrix) -> Any:
     """The model as a row-wise HighsLp."""
-    index = {variable: i for i, variable in enumerate(variables)}
     lp = highspy.HighsLp()
-    lp.num_col_ = len(variables)
-    lp.col_cost_ = np.array([model.objective.get(variable, 0.0) for variable in variables], dtype=float)
-    inf = highspy.kHighsInf
-    lp.col_lower_ = np.array([-inf if v.lowBound is None else v.lowBound for v in variables], dtype=float)
-    lp.col_upper_ = np.array([inf if v.upBound is None else v.upBound for v in variables], dtype=float)
+    lp.num_col_ = len(matrix.names)
+    lp.col_cost_ = matrix.cost
+    lp.col_lower_ = matrix.lower
+    lp.col_upper_ = matrix.upper
     kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if v.cat == pulp.LpInteger else kinds.kContinuous for v in variables]
-    starts, columns, values, lower, upper = [0], [], [], [], []
-    for row in model.constraints():
-        for variable, coefficient in row.items():
-            columns.append(index[variable])
-            values.append(coefficient)
-        starts.append(len(columns))
-        right = -row.constant
-        lower.append(right if row.sense in (pulp.LpConstraintEQ, pulp.LpConstraintGE) else -inf)
-        upper.append(right if row.sense in (pulp.LpConstraintEQ, pulp.LpConstraintLE) else inf)
-    lp.num_row_ = len(lower)
-    lp.row_lower_ = np.array(lower, dtype=float)
-    lp.row_upper_ = np.array(upper, dtype=float)
+    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in matrix.integer]
+    lp.num_row_ = len(matrix.row_names)
+    lp.row_lower_ = matrix.row_lower
+    lp.row_upper_ = matrix.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(starts)
-    lp.a_matrix_.index_ = np.array(columns)
-    lp.a_matrix_.value_ = np.array(values, dtype=float)
+    lp.a_matrix_.start_ = matrix.starts
+    lp.a_matrix_.index_ = matrix.columns
+    lp.a_matrix_.value_ = matrix.coefficients
     return lp
 
 
-class Highs:
+class _Solve:
+    """One run in a thread of its own, so that this one stays free to watch the clock and the keyboard.
+
+    Callbacks keep the best solution and bound so far and pass on the wish to stop.
+    """
+
+    def __init__(self, highs: Any, *, integer: bool) -> None:
+        self.highs = highs
+        self.values: Vector | None = None
+        self.bound: float | None = None
+        self._stop = False
+        self._ended = threading.Event()
+        if integer:
+            highs.cbMipLogging += self._advanced
+            highs.cbMipImprovingSolution += self._improved
+        highs.cbMipInterrupt += self._interrupt
+        highs.cbSimplexInterrupt += self._interrupt
+        highs.cbIpmInterrupt += self._interrupt
+        threading.Thread(target=self._run, name="highs").start()
+
+    def _run(self) -> None:
+        try:
+            with _ONE_AT_A_TIME:
+                self.highs.resetGlobalScheduler(True)
+                self.highs.run()
+        finally:
+            self._ended.set()
+
+    def _interrupt(self, event: Any) -> None:
+        if self._stop:
+            event.interrupt()
+
+    def _advanced(self, event: Any) -> None:
+        self.bound = event.data_out.mip_dual_bound
+
+    def _improved(self, event: Any) -> None:
+        self.values = np.array(event.data_out.mip_solution)
+
+    def wait(self, seconds: float | None) -> bool:
+        return self._ended.wait(seconds)
+
+    def ask_to_stop(self) -> None:
+        self._stop = True
+
+    def give_up(self) -> None:
+        """A thread cannot be ended: it ends by itself at its next callback, and what it found so far stands."""
+
+
+class Highs(Checked):
     """The default solver."""
 
     name = "highs"
+    title = "HiGHS"
+    capabilities = Capabilities(warm_start=True, in_process=True)
 
-    def describe(self) -> str:
-        """Version of the library in use."""
-        from importlib.metadata import version
+    def availability(self) -> Availability:
+        """See :class:`epd_opt.backends.base.Backend`."""
+        try:
+            return Availability(version=version("highspy"))
+        except PackageNotFoundError:
+            return Availability(missing="pip install highspy")
 
-        return f"HiGHS {version('highspy')}, in process; mixed-integer, gaps and bounds, threads"
-
-    def solve(self, model: pulp.LpProblem, settings: Settings) -> Outcome:
-        """Solve with HiGHS; see :class:`epd_opt.backends.base.Backend`."""
+    def answer(self, matrix: Matrix, settings: Settings, start: Vector | None) -> Answer:
+        """See :class:`epd_opt.backends.base.Checked`."""
+        began = time.perf_counter()
         import highspy
 
-        start = time.perf_counter()
-        variables = model.variables()
         with _quiet_stdout():
             highs = highspy.Highs()
-            highs.resetGlobalScheduler(True)
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", settings.threads)
         highs.setOptionValue("mip_rel_gap", settings.gap)
         highs.setOptionValue("mip_feasibility_tolerance", 1e-7)
         highs.setOptionValue("primal_feasibility_tolerance", 1e-8)
-        if settings.time_limit_s is not None:
-            highs.setOptionValue("time_limit", settings.time_limit_s)
-        highs.passModel(_lp(highspy, model, variables))
-        highs.run()
-        status = highs.getModelStatus()
+        highs.passModel(_lp(highspy, matrix))
+        if start is not None:
+            known = np.flatnonzero(~np.isnan(start))
+            highs.setSolution(len(known), known.astype(np.int32), start[known])
+        limit = remaining(settings.time_limit_s, began)
+        if limit is not None:
+            highs.setOptionValue("time_limit", limit)
+        integer = bool(matrix.integer.any())
+        run = _Solve(highs, integer=integer)
+        ending = supervise(run, limit)
+        if not run.wait(0.0):
+            answer = Answer(termination="time_limit", values=run.values, bound=run.bound)
+        else:
+            answer = self._read(highspy, highs, integer=integer)
+        return dataclasses.replace(stopped_by(answer, ending), version=highs.version())
+
+    @staticmethod
+    def _read(highspy: Any, highs: Any, *, integer: bool) -> Answer:
+        """What the library says once it has ended."""
         statuses = highspy.HighsModelStatus
         terminations: dict[Any, Termination] = {
             statuses.kOptimal: "optimal",
@@ -99,36 +157,15 @@ class Highs:
             statuses.kTimeLimit: "time_limit",
             statuses.kInterrupt: "interrupted",
         }
-        if status == statuses.kModelEmpty:
-            return self._without_variables(model, time.perf_counter() - start, highs.version())
+        status = highs.getModelStatus()
         info = highs.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        integer = any(variable.cat == pulp.LpInteger for variable in variables)
-        bound = info.mip_dual_bound if integer else info.objective_function_value
-        values = None
-        if found:
-            solution = highs.getSolution().col_value
-            values = {variable.name: solution[i] for i, variable in enumerate(variables)}
-        return Outcome(
-            termination=terminations.get(status, "error"),
-            values=values,
-            objective=info.objective_function_value if found else None,
-            bound=bound if math.isfinite(bound) else None,
-            seconds=time.perf_counter() - start,
-            solver=f"highs {highs.version()}",
-        )
-
-    @staticmethod
-    def _without_variables(model: pulp.LpProblem, seconds: float, version: str) -> Outcome:
-        """A model without variables, which HiGHS does not judge: it has the empty solution where every row allows it."""
-        senses = {pulp.LpConstraintEQ: (0,), pulp.LpConstraintLE: (-1, 0), pulp.LpConstraintGE: (0, 1)}
-        kept = all((r.constant > 0) - (r.constant < 0) in senses[r.sense] for r in model.constraints())
-        objective = float(model.objective.constant) if kept else None
-        return Outcome(
-            termination="optimal" if kept else "infeasible",
-            values={} if kept else None,
-            objective=objective,
-            bound=objective,
-            seconds=seconds,
-            solver=f"highs {version}",
+        proved = info.objective_function_value if status == statuses.kOptimal else None
+        return Answer(
+            termination="infeasible_or_unbounded"
+            if status == statuses.kUnboundedOrInfeasible
+            else terminations.get(status, "error"),
+            values=np.array(highs.getSolution().col_value) if found else None,
+            bound=info.mip_dual_bound if integer else proved,
+            note="" if status in terminations else f"HiGHS ended with: {highs.modelStatusToString(status)}",
         )
