@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import epd_opt
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -45,7 +47,7 @@ BIG_ENCODER: dict[str, Any] = {
         "classes": [
             {
                 "name": "photo",
-                "rate_per_s": 6,
+                "rate_per_s": 1.5,
                 "text_tokens": 300,
                 "images": {"count": 3, "width_px": 896, "height_px": 896},
                 "output_tokens": 300,
@@ -53,7 +55,7 @@ BIG_ENCODER: dict[str, Any] = {
             }
         ]
     },
-    "devices": [{"sku": "H200-SXM", "name": "gpu", "price": {"usd_per_hour": 4.565}, "tensor_parallel": [1, 2]}],
+    "devices": [{"sku": "H100-SXM", "name": "gpu", "price": {"usd_per_hour": 3.49}, "tensor_parallel": [1, 2]}],
 }
 """A vision transformer of six billion parameters: two encoder processes take 24 GB."""
 
@@ -93,14 +95,10 @@ def test_with_one_gpu_type_images_are_encoded_beside_the_language_model() -> Non
     assert set(placed(optimum(ONE))) == {"shared"}
 
 
-def test_encoders_that_fit_beside_the_language_model_stay_there() -> None:
-    """141 GB leave room for two processes of a large vision transformer outside the language model's share."""
-    assert set(placed(optimum("big-encoder"))) == {"shared"}
-
-
-def test_encoders_that_do_not_fit_go_elsewhere() -> None:
-    """On 80 GB the share left beside the language model is too small for the same two processes."""
-    assert "shared" not in placed(optimum("big-encoder", "devices.gpu.sku=H100-SXM"))
+@pytest.mark.parametrize("sku", ["H100-SXM", "L40S"])
+def test_encoders_that_do_not_fit_beside_the_language_model_go_elsewhere(sku: str) -> None:
+    """Of 80 GB or less, the share left beside the language model is too small for two large vision transformers."""
+    assert "shared" not in placed(optimum("big-encoder", f"devices.gpu.sku={sku}"))
 
 
 def test_cheap_cards_encode_albums() -> None:
@@ -125,7 +123,8 @@ def test_prompts_are_read_on_gpus_and_answers_written_on_cheap_memory_bandwidth(
     """Memory bandwidth costs less on the bought accelerator than on the rented GPU, which keeps the compute-bound part."""
     used = placed(optimum(TEXT))
     assert used["prefill"] == {"H200-SXM"}
-    assert used["decode"] == {"Gaudi3"}
+    assert "Gaudi3" in used["decode"]
+    assert "H200-SXM" not in used["decode"]
 
 
 def test_a_slow_network_keeps_prefill_and_decode_together() -> None:

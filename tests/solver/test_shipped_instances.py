@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from ruamel.yaml import YAML
 
