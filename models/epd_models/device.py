@@ -16,30 +16,52 @@ class Coefficients:
 
     Attributes
     ----------
-    bandwidth_share : float
-        Achieved share of memory bandwidth in decode.
+    bandwidth_share, expert_bandwidth_share, kv_bandwidth_share : float
+        Achieved share of memory bandwidth when streaming dense weights, routed experts (grouped kernels over whichever
+        experts a batch hits) and the KV cache.
     prefill_share, decode_share, encode_share : float
-        Achieved share of peak FLOP/s in prefill, in decode and in the vision transformer.
+        Achieved share of peak FLOP/s in the dense matrices of prefill, of decode and in the vision transformer.
+    expert_share : float
+        Achieved share of peak FLOP/s in the grouped matrices of routed experts, in prefill and decode.
+    attention_share : float
+        Achieved share of the 16-bit peak in attention.
+    narrow_share : float
+        What is left of a share for each halving of the compute format below 16 bits: doubled peaks are not used as well.
     step_overhead_s : float
         Fixed time of one engine iteration (scheduler, sampler, launch).
     layer_overhead_s : float
         Per transformer layer and iteration.
+    expert_layer_overhead_s : float
+        Per mixture-of-experts layer and iteration: routing, sorting tokens by expert, launching grouped kernels.
+    sequence_overhead_s : float
+        Per sequence and iteration (scheduler, sampler, detokeniser).
     collective_latency_s : float
         Per collective operation.
     link_share : float
         Achieved share of the link's bandwidth in collectives and transfers.
+    activation_passes : float
+        Times that a layer moves the hidden state of a token (and, among experts, of each routed copy) through memory in
+        prefill.
     image_overhead_s : float
         Fixed device-side time per image.
     """
 
     bandwidth_share: float
+    expert_bandwidth_share: float
+    kv_bandwidth_share: float
     prefill_share: float
     decode_share: float
     encode_share: float
+    expert_share: float
+    attention_share: float
+    narrow_share: float
     step_overhead_s: float
     layer_overhead_s: float
+    expert_layer_overhead_s: float
+    sequence_overhead_s: float
     collective_latency_s: float
     link_share: float
+    activation_passes: float
     image_overhead_s: float
     provenance: Provenance
 

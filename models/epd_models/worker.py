@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -55,9 +56,33 @@ class Worker:
         return self.device.peaks[compute_format(self.precision.weights, self.device.peaks)]
 
     @property
+    def usable_peak(self) -> float:
+        """Peak FLOP/s at that format, less what narrow formats lose (``narrow_share`` per doubling over the 16-bit
+        peak)."""
+        doublings = math.log2(self.peak / self.device.peaks["bf16"])
+        left: float = self.coefficients.narrow_share ** max(0.0, doublings)
+        return self.peak * left
+
+    @property
     def bandwidth(self) -> float:
-        """Achieved memory bandwidth of one logical device, bytes/s."""
+        """Achieved bandwidth of one logical device when it streams dense weights, bytes/s."""
         return self.device.bandwidth * self.coefficients.bandwidth_share
+
+    @property
+    def expert_bandwidth(self) -> float:
+        """Achieved bandwidth of one logical device when it streams routed experts, bytes/s."""
+        return self.device.bandwidth * self.coefficients.expert_bandwidth_share
+
+    @property
+    def kv_bandwidth(self) -> float:
+        """Achieved bandwidth of one logical device when it streams the KV cache, bytes/s."""
+        return self.device.bandwidth * self.coefficients.kv_bandwidth_share
+
+    @property
+    def expert_flops_per_token(self) -> float:
+        """FLOPs of one token in its routed experts, all layers, all ranks."""
+        experts = self.model.experts
+        return 0.0 if experts is None else 6.0 * self.model.hidden * experts.dim * experts.active * experts.layers
 
     @property
     def link(self) -> float:

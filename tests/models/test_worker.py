@@ -50,8 +50,8 @@ def test_rates_are_peaks_times_achieved_shares():
 
 
 def test_engines_have_their_own_coefficients():
-    """TensorRT-LLM launches a step faster than vLLM."""
-    assert worker(engine="trtllm").coefficients.step_overhead_s < worker().coefficients.step_overhead_s
+    """TensorRT-LLM launches the layers of a step faster than vLLM."""
+    assert worker(engine="trtllm").coefficients.layer_overhead_s < worker().coefficients.layer_overhead_s
 
 
 def test_replicas_are_counted_in_sold_units():

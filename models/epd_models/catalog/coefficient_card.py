@@ -11,15 +11,41 @@ from epd_models.catalog.fields import Fields
 from epd_models.device import Coefficients
 from epd_models.provenance import Confidence, Provenance
 
-_SHARES = ("bandwidth_share", "prefill_share", "decode_share", "encode_share", "link_share")
+_SHARES = (
+    "bandwidth_share",
+    "expert_bandwidth_share",
+    "kv_bandwidth_share",
+    "prefill_share",
+    "decode_share",
+    "encode_share",
+    "expert_share",
+    "attention_share",
+    "narrow_share",
+    "link_share",
+)
+_COUNTS = ("activation_passes",)
 _TIMES = {
     "step_overhead_ms": ("step_overhead_s", 1e3),
     "layer_overhead_us": ("layer_overhead_s", 1e6),
+    "expert_layer_overhead_us": ("expert_layer_overhead_s", 1e6),
+    "sequence_overhead_us": ("sequence_overhead_s", 1e6),
     "collective_latency_us": ("collective_latency_s", 1e6),
     "image_overhead_ms": ("image_overhead_s", 1e3),
 }
 _ABOUT = ("source", "confidence", "date", "note")
 _NOT_ENGINES = ("name", "aliases", "from", *_ABOUT)
+_USUAL = {
+    "expert_bandwidth_share": ("bandwidth_share", 0.8),
+    "kv_bandwidth_share": ("bandwidth_share", 0.85),
+    "expert_share": ("prefill_share", 0.5),
+    "attention_share": ("prefill_share", 1.0),
+    "narrow_share": (None, 0.9),
+    "expert_layer_overhead_s": ("layer_overhead_s", 1.0),
+    "sequence_overhead_s": (None, 1e-5),
+    "activation_passes": (None, 7.0),
+}
+"""What stands in for figures that a card leaves out: a figure and a factor on it, or a constant; usual among the fitted
+cards."""
 
 Layer = tuple[Mapping[str, Any], Provenance]
 
@@ -58,8 +84,7 @@ def coefficients_from_card(
     layers = [layer for mapping, where in mappings for layer in _layers(mapping, where, source, confidence)]
     engines = dict.fromkeys(["default", *(engine for engine, _ in layers)])
     return {
-        engine: _one([layer for owner, layer in layers if owner in ("default", engine)], engine, path)
-        for engine in engines
+        engine: _one([layer for owner, layer in layers if owner in ("default", engine)], engine, path) for engine in engines
     }
 
 
@@ -81,6 +106,9 @@ def _figures(entry: Fields) -> dict[str, float]:
             figures[key] = entry.number(key, above=0.0)
             if figures[key] > 1.0:
                 raise entry.error(key, f"expected a share of at most 1, found {figures[key]:g}")
+    for key in _COUNTS:
+        if key in entry:
+            figures[key] = entry.number(key)
     for key, (attribute, per_second) in _TIMES.items():
         if key in entry:
             figures[attribute] = entry.number(key) / per_second
@@ -92,8 +120,11 @@ def _one(layers: list[Layer], engine: str, path: str) -> Coefficients:
     figures: dict[str, float] = {}
     for layer, _ in layers:
         figures.update(layer)
-    missing = [key for key in _SHARES if key not in figures]
-    missing += [key for key, (attribute, _) in _TIMES.items() if attribute not in figures]
+    for key, (base, factor) in _USUAL.items():
+        if key not in figures and (base is None or base in figures):
+            figures[key] = factor if base is None else factor * figures[base]
+    missing = [key for key in _SHARES if key not in figures and key not in _USUAL]
+    missing += [key for key, (attribute, _) in _TIMES.items() if attribute not in figures and attribute not in _USUAL]
     if missing:
         raise CardError(path, f"coefficients of {engine!r} lack {', '.join(missing)}; `from` starts at a card")
     return Coefficients(provenance=layers[-1][1], **figures)

@@ -83,10 +83,10 @@ def _attention_s(worker: Worker, group: AttentionGroup, width: float) -> float:
     if group.kind == "linear":
         return 0.0
     cut, c = worker.cut, worker.coefficients
-    streaming = kv_bytes_per_token(group, worker.precision, cut) / worker.bandwidth
+    streaming = kv_bytes_per_token(group, worker.precision, cut) / worker.kv_bandwidth
     dimension = group.latent_dim if group.kind == "mla" else group.head_dim
     flops = 4.0 * group.heads * dimension * group.layers * width / cut.tensor
-    computing = flops / (worker.device.peaks["bf16"] * c.decode_share)
+    computing = flops / (worker.device.peaks["bf16"] * c.attention_share)
     return max(streaming, computing) / cut.attention_data
 
 
@@ -126,7 +126,7 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
     head = float(model.vocab) * model.hidden
     weights = layer_weights(model, worker.precision, cut)
     head_s = head * _BF16 / cut.tensor / worker.bandwidth
-    shared_s, routed_s = weights.shared / worker.bandwidth, weights.routed / worker.bandwidth
+    shared_s, routed_s = weights.shared / worker.bandwidth, weights.routed / worker.expert_bandwidth
     fixed = shared_s + head_s + drafts * (shared_s / model.layers + head_s)
     per_sequence = 0.0
     if model.experts is not None:
@@ -137,11 +137,16 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
         fixed += drafts * routed_s / model.experts.layers * touched
         per_sequence += drafts * routed_s / model.experts.layers * per_token
 
-    layers_flops = 2.0 * (model.active_parameters - model.embedding_parameters)
-    flops = (layers_flops + 2.0 * head) * width + (layers_flops / model.layers + 2.0 * head) * drafts
-    per_sequence += flops / ranks / (worker.peak * c.decode_share)
+    routed_flops = worker.expert_flops_per_token
+    dense_flops = 2.0 * (model.active_parameters - model.embedding_parameters) - routed_flops
+    dense = (dense_flops + 2.0 * head) * width + (dense_flops / model.layers + 2.0 * head) * drafts
+    routed = routed_flops * (width + drafts / model.layers)
+    per_sequence += (dense / c.decode_share + routed / c.expert_share) / ranks / worker.usable_peak
+    per_sequence += c.sequence_overhead_s / cut.attention_data
 
+    expert_layers = model.experts.layers if model.experts is not None else 0
     fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + (model.layers + drafts) * c.layer_overhead_s
+    fixed += expert_layers * (1.0 + drafts / model.layers) * c.expert_layer_overhead_s
     fixed += collectives(worker) * c.collective_latency_s
     per_sequence += width * collective_s_per_token(worker)
 
@@ -150,7 +155,7 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
     for group in model.attention:
         seconds = _attention_s(worker, group, width)
         if group.kind == "linear":
-            per_sequence += 2.0 * group.state_bytes / ranks / worker.bandwidth
+            per_sequence += 2.0 * group.state_bytes / ranks / worker.kv_bandwidth
         elif group.kind == "sliding":
             windows.append((group.window or 0, seconds))
         elif group.kind == "cross":

@@ -65,15 +65,18 @@ def prefill_time(worker: Worker) -> PrefillTime:
 
     FLOPs: two per active parameter and token (embedding left out, the output head runs once per prompt), four per head
     dimension and attended pair (MLA keys carry a rotary part of 64 besides), six per state element and token in linear
-    attention. Cross-attention counts as if every prompt carried its images. An iteration streams all weights once.
+    attention. Cross-attention counts as if every prompt carried its images. Every layer moves the hidden state of a token
+    through memory a number of times, and among experts that of each copy of it; ranks of a tensor group repeat the
+    former, ranks that hold slices of the same experts the latter. An iteration streams all weights once.
     """
     model, cut, c = worker.model, worker.cut, worker.coefficients
     ranks = cut.tensor * cut.attention_data
-    rate = worker.peak * c.prefill_share
-    attention_rate = worker.device.peaks["bf16"] * c.prefill_share
+    rate = worker.usable_peak * c.prefill_share
+    attention_rate = worker.device.peaks["bf16"] * c.attention_share
     experts = model.experts
-    expert_active = 3.0 * model.hidden * experts.dim * experts.active * experts.layers if experts is not None else 0.0
-    rest_active = model.active_parameters - model.embedding_parameters - expert_active
+    routed_flops = worker.expert_flops_per_token
+    dense_flops = 2.0 * (model.active_parameters - model.embedding_parameters) - routed_flops
+    move_s = c.activation_passes * model.hidden * _BF16 / worker.device.bandwidth
     narrow = 0.0
     pair, windows = 0.0, []
     for group in model.attention:
@@ -88,10 +91,13 @@ def prefill_time(worker: Worker) -> PrefillTime:
             pair += per_pair + 2.0 * 64 * group.heads * group.layers
         else:
             pair += per_pair
-    on_group = 2.0 * rest_active / rate + narrow / attention_rate
-    on_all = 2.0 * expert_active / rate
+    on_group = dense_flops / rate + narrow / attention_rate + move_s * model.layers * cut.tensor
+    on_all = routed_flops / (worker.usable_peak * c.expert_share)
+    if experts is not None:
+        on_all += move_s * experts.layers * experts.active * (ranks / cut.expert)
     weights = layer_weights(model, worker.precision, cut)
-    streamed = weights.shared + weights.routed + float(model.vocab) * model.hidden * _BF16 / cut.tensor
+    streamed_s = (weights.shared + float(model.vocab) * model.hidden * _BF16 / cut.tensor) / worker.bandwidth
+    streamed_s += weights.routed / worker.expert_bandwidth
     sending = collective_s_per_token(worker)
     per_token = (on_group + on_all) / ranks + sending
     alone = on_group / cut.tensor + on_all / ranks + sending * cut.attention_data
@@ -101,8 +107,9 @@ def prefill_time(worker: Worker) -> PrefillTime:
         windows=tuple(windows),
         per_chunk=c.step_overhead_s
         + model.layers * c.layer_overhead_s
+        + (experts.layers * c.expert_layer_overhead_s if experts is not None else 0.0)
         + collectives(worker) * c.collective_latency_s
-        + streamed / worker.bandwidth,
+        + streamed_s,
         latency_factor=alone / per_token,
         attention_factor=float(cut.attention_data),
     )

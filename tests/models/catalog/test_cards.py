@@ -121,7 +121,7 @@ def test_coefficients_differ_by_engine_and_device():
     printed = store.card("coefficients", "hopper")
     assert printed["trtllm"]["step_overhead_ms"] != printed["default"]["step_overhead_ms"]
     assert hopper.coefficients_for("trtllm").step_overhead_s * 1e3 == pytest.approx(printed["trtllm"]["step_overhead_ms"])
-    assert hopper.coefficients_for("trtllm").bandwidth_share == hopper.coefficients_for("vllm").bandwidth_share
+    assert hopper.coefficients_for("trtllm").encode_share == hopper.coefficients_for("vllm").encode_share
     assert hopper.coefficients_for("unheard-of") == hopper.coefficients["default"]
     assert catalog.device("RBLN-REBEL100-CR13").coefficients_for("vllm").bandwidth_share == 0.56
 

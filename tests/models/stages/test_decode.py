@@ -21,11 +21,19 @@ H100 = catalog.device("H100-SXM")
 IDEAL = dataclasses.replace(
     H100.coefficients["default"],
     bandwidth_share=1.0,
+    expert_bandwidth_share=1.0,
+    kv_bandwidth_share=1.0,
     prefill_share=1.0,
+    expert_share=1.0,
+    attention_share=1.0,
+    narrow_share=1.0,
     decode_share=1.0,
     link_share=1.0,
     step_overhead_s=0.0,
     layer_overhead_s=0.0,
+    expert_layer_overhead_s=0.0,
+    sequence_overhead_s=0.0,
+    activation_passes=0.0,
     collective_latency_s=0.0,
 )
 
@@ -114,7 +122,7 @@ def test_the_tangent_lies_above_the_streamed_experts_at_every_batch(point, degre
     """Linearised at one batch, a mixture's step is exact there and never below the concave curve elsewhere."""
     base = worker("Qwen3-235B-A22B", "H200-SXM", **degrees)
     experts, ranks = base.model.experts, 8
-    streaming = base.model.routed_expert_parameters / ranks / base.bandwidth
+    streaming = base.model.routed_expert_parameters / ranks / base.expert_bandwidth
     step = decode_step(base, sequences=point)
 
     def curve(batch):
