@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pulp
 
@@ -12,7 +13,7 @@ from epd_opt.backends import Backend, Outcome, Settings
 from epd_opt.formulation import Formulation
 from epd_opt.problem import PlanningProblem
 
-_NOISE = 1e-9
+_NOISE = 2e-7
 _GOLDEN = 0.6180339887498949
 
 
@@ -60,7 +61,8 @@ def replica_counts(formulation: Formulation, outcome: Outcome) -> dict[int, int]
 
 
 def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend, settings: Settings) -> Solution | None:
-    """The canonical routing over a fixed fleet: least energy, then fixed weights that no two arcs share.
+    """The canonical routing over a fixed fleet: least energy, then fixed weights that no two arcs share. Replicas that
+    it does not need are left out.
 
     Returns
     -------
@@ -96,16 +98,17 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
         rates = {
             arc: outcome.values[flows[k, arc].name] * sets.demands[arc.request_class].rate for arc in candidate.arcs
         }
-        pools.append(
-            PoolSolution(
-                candidate=candidate,
-                replicas=replicas,
-                flows={
-                    arc: rate for arc, rate in rates.items() if rate > _NOISE * sets.demands[arc.request_class].rate
-                },
-            )
-        )
+        used = {arc: rate for arc, rate in rates.items() if rate > _NOISE * sets.demands[arc.request_class].rate}
+        if used:
+            pools.append(_trimmed(PoolSolution(candidate=candidate, replicas=replicas, flows=used)))
     return Solution(pools=tuple(pools), ways=_ways(sets.problem, pools))
+
+
+def _trimmed(pool: PoolSolution) -> PoolSolution:
+    """A pool without the replicas that its flows do not need; a plan that is not optimal to the last may have some."""
+    serves = pool.serves()
+    need = max((row.need(serves) for row in pool.candidate.rows), default=1.0)
+    return replace(pool, replicas=min(pool.replicas, max(1, math.ceil(need * (1 - _NOISE)))))
 
 
 def _weight(formulation: Formulation, key: tuple[int, Arc], index: int) -> float:

@@ -30,9 +30,7 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
     cores have rows of their own. A fan-out shortens a request's own time; staffing counts its whole work on one process.
     """
     processes = parts.encoder_processes(context, entry)
-    parts.check_encoder_memory(
-        context, entry, processes=processes, fraction=context.engine.memory_fraction, runtime=True
-    )
+    parts.check_encoder_memory(context, entry, processes=processes, fraction=context.engine.memory_fraction)
     times = parts.encode_times(context, entry)
     bandwidth = parts.bandwidth(context.network, entry, entry.device.units(1))
     hops, services, compute, host, sent = [], [], [], [], []

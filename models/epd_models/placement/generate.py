@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epd_models.candidate import Arc, Candidate, Node, OperatingPoint, Rejection, State
@@ -67,8 +67,22 @@ class Modelled:
     fastest: Mapping[str, float]
 
 
+_WITHOUT_IMAGES: Mapping[str, str | None] = {
+    "encoder_pool": None,
+    "encode_prefill": "prefill",
+    "integrated": "prefill_decode",
+    "shared": "prefill_decode",
+}
+"""Where no class has images, placements that add nothing, and the one that does the same."""
+
+
 def modelled_candidates(
-    context: Context, entries: Sequence[Entry], placements: Iterable[str], senders: Senders
+    context: Context,
+    entries: Sequence[Entry],
+    placements: Iterable[str],
+    senders: Senders,
+    *,
+    each: Callable[[], None] = lambda: None,
 ) -> Modelled:
     """Every placement on every entry and cut, at every operating point worth considering.
 
@@ -76,8 +90,12 @@ def modelled_candidates(
     ----------
     senders : Senders
         Hand-overs from measured workers.
+    each : callable
+        Called before each cut of each entry; may raise to end the work.
     """
     wanted = set(placements)
+    if not any(load.has_vision for load in context.loads):
+        wanted -= {name for name, same in _WITHOUT_IMAGES.items() if same is None or same in wanted}
     known = {key: set(found) for key, found in senders.items()}
     candidates: dict[str, Candidate] = {}
     behaviours: dict[str, Behaviour] = {}
@@ -92,6 +110,7 @@ def modelled_candidates(
             if not set(placement.stages) <= set(entry.stages):
                 continue
             for cut in placement.cuts(entry):
+                each()
                 pools = list(_pools(context, name, placement, entry, cut, rejections))
                 rejections += _too_slow_loops(pools)
                 for pool in pools:

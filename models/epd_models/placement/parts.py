@@ -120,16 +120,15 @@ def bandwidth(network: Network, entry: Entry, units: Fraction) -> float:
     return float(units) * (entry.device.nic_bandwidth if per_unit is None else per_unit)
 
 
-def check_encoder_memory(
-    context: Context, entry: Entry, *, processes: int, fraction: float, runtime: bool = False
-) -> None:
-    """Raise :class:`NotBuildable` unless so many encoder processes fit into this share of a logical device."""
+def check_encoder_memory(context: Context, entry: Entry, *, processes: int, fraction: float) -> None:
+    """Raise :class:`NotBuildable` unless so many encoder processes, each with a runtime of its own, fit into this share
+    of a logical device."""
     check_encoder_formats(entry)
     need = processes * (
         encoder_weights_bytes(context.model, entry.precision)
         + encoder_activation_bytes(context.model, _positions(context))
+        + context.engine.runtime_bytes
     )
-    need += context.engine.runtime_bytes if runtime else 0.0
     have = entry.device.memory_bytes * fraction
     if need > have:
         raise NotBuildable(
