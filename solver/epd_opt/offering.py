@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from epd_models.candidate import Candidate, Rejection, State
@@ -76,8 +76,8 @@ def context_of(resolved: Resolved, loads: tuple[RequestLoad, ...]) -> Context:
     )
 
 
-def offering(resolved: Resolved) -> Offering:
-    """Gather all candidates of a resolved instance."""
+def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> Offering:
+    """Gather all candidates of a resolved instance; ``each`` is called again and again, and may raise to end the work."""
     workers = _measured(resolved)
     vision = {request.name: request.has_vision for request in resolved.requests}
     loads, rejections = loads_of(resolved)
@@ -92,7 +92,7 @@ def offering(resolved: Resolved) -> Offering:
     fastest: dict[str, float] = {}
     if resolved.model is not None and loads:
         modelled = modelled_candidates(
-            context_of(resolved, loads), resolved.entries, resolved.instance.placements, senders
+            context_of(resolved, loads), resolved.entries, resolved.instance.placements, senders, each=each
         )
         candidates += modelled.candidates
         behaviours, fastest = dict(modelled.behaviours), dict(modelled.fastest)

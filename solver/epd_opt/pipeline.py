@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
-from epd_opt.backends import Settings, backend
+from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, Settings, SolverFailed, backend, out_of_time
 from epd_opt.formulation import build
 from epd_opt.infeasible import limiting, unservable
 from epd_opt.instance import Instance
@@ -40,22 +40,27 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
     ------
     InvalidInput
         The instance makes no sense.
+    SolverFailed
+        The solver ended without a plan, and not because of the clock, the keyboard or the instance.
     VerificationError
         The plan failed its own check: a fault of this program, never shown as a plan.
     """
     say = progress or (lambda _: None)
     start = time.perf_counter()
     instance = instance if isinstance(instance, Instance) else read(instance)
+    clock = Clock(instance.solver.time_limit_s)
+    solver = Clocked(solver=backend(instance.solver.name), clock=clock)
     resolved = resolve(instance)
-    offered = offering(resolved)
+    try:
+        offered = offering(resolved, each=clock.check)
+    except OutOfTime:
+        return Plan(stopped_document(resolved, out_of_time(solver), start))
     why = unservable(resolved, offered)
     if why is not None:
         return Plan(infeasible_document(resolved, why, None, start))
     problem = prune(offered.problem)
     say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
-    solver = backend(instance.solver.name)
-    remaining = max(0.1, instance.solver.time_limit_s - (time.perf_counter() - start))
-    settings = Settings(gap=instance.solver.gap, time_limit_s=remaining, threads=instance.solver.threads)
+    settings = Settings(gap=instance.solver.gap, time_limit_s=None, threads=instance.solver.threads)
     formulation = build(problem)
     say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
     outcome = solver.solve(formulation.model, settings)
@@ -63,9 +68,11 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
     if outcome.termination == "infeasible":
         why = limiting(problem, solver, settings)
         return Plan(infeasible_document(resolved, why, outcome, start))
+    if outcome.values is None and outcome.termination in ("error", "unbounded"):
+        raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())
     if outcome.values is None:
         return Plan(stopped_document(resolved, outcome, start))
-    solution = route(formulation, replica_counts(formulation, outcome), solver, settings)
+    solution = route(formulation, replica_counts(formulation, outcome), BACKENDS["highs"], settings)
     if solution is None:
         raise VerificationError("the fleet found by the solver cannot route the demand")
     plan = Plan(feasible_document(resolved, offered, formulation, outcome, solution, start))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from epd_opt.backends.base import Availability, Backend, Capabilities, Outcome, Settings, SolverFailed
 from epd_opt.backends.cbc import Cbc
+from epd_opt.backends.clock import Clock, Clocked, OutOfTime, out_of_time
 from epd_opt.backends.cp_sat import CpSat
 from epd_opt.backends.highs import Highs
 from epd_opt.backends.pulp_any import SOLVERS, ThroughPulp
@@ -13,7 +14,20 @@ from epd_opt.errors import InvalidInput, Problem
 BACKENDS: dict[str, Backend] = {solver.name: solver for solver in (Highs(), Cbc(), Scip(), CpSat())}
 BACKENDS |= {name: ThroughPulp(name, row) for name, row in SOLVERS.items()}
 
-__all__ = ["BACKENDS", "Availability", "Backend", "Capabilities", "Outcome", "Settings", "SolverFailed", "backend"]
+__all__ = [
+    "BACKENDS",
+    "Availability",
+    "Backend",
+    "Capabilities",
+    "Clock",
+    "Clocked",
+    "OutOfTime",
+    "Outcome",
+    "Settings",
+    "SolverFailed",
+    "backend",
+    "out_of_time",
+]
 
 
 def backend(name: str) -> Backend:

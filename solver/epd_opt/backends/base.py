@@ -161,8 +161,15 @@ def stopped_by(answer: Answer, ending: Ending) -> Answer:
 class Backend(Protocol):
     """A solver of PuLP models."""
 
-    name: str
-    capabilities: Capabilities
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
 
     def availability(self) -> Availability:
         """Whether it can be used here, and what to install where not."""

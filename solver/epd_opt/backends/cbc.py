@@ -29,6 +29,9 @@ from epd_opt.backends.matrix import Matrix
 from epd_opt.backends.mps import write_mps
 from epd_opt.backends.process import run_executable
 
+_USED_UP = 0.9
+"""Share of the time limit from which CBC, stopped by the clock, may have called a model infeasible that is not."""
+
 
 @functools.cache
 def executable() -> str | None:
@@ -91,6 +94,10 @@ class Cbc(Checked):
                 answer = Answer(termination="time_limit")
             else:
                 answer = _read(solution, said, matrix)
+                spent = time.perf_counter() - began
+                stopped = ending != "ended" or (limit is not None and spent >= _USED_UP * limit)
+                if stopped and answer.values is None:
+                    answer = Answer(termination="time_limit")
         return dataclasses.replace(stopped_by(answer, ending), version=_version(path) or "")
 
 
