@@ -74,7 +74,7 @@ def test_a_placement_of_ones_own_serves_whom_it_says(monkeypatch: pytest.MonkeyP
     assert serves.get("text", {"chat"}) == {"chat"}
     chat_only = {"classes": [c for c in PROMPTS["workload"]["classes"] if c["name"] == "chat"]}
     alone = epd_opt.solve({**PROMPTS, "placements": ["text"], "workload": chat_only})
-    assert [pool.placement for pool in alone.pools] == ["text"]
+    assert {pool.placement for pool in alone.pools} == {"text"}
     assert epd_opt.solve({**PROMPTS, "placements": ["text"]}).status == "infeasible"
 
 
