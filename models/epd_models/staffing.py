@@ -124,8 +124,4 @@ def _points(
     servers_per_replica: int,
     limit: int,
 ) -> tuple[WaitingPoint, ...]:
-    return tuple(
-        waiting_points(
-            services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit
-        )
-    )
+    return tuple(waiting_points(services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit))

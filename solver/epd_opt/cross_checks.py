@@ -94,9 +94,7 @@ def modelled_classes(document: Raw) -> Iterator[Complaint]:
         if slo.get("itl_ms") is None and output != 1 and output is not None:
             yield Complaint(where=(*location, "slo", "itl_ms"), message="missing", hint="target in milliseconds")
         images = _mapping(entry.get("images"))
-        malformed = any(
-            entry.get(key) is not None and not isinstance(entry[key], Mapping) for key in ("images", "video")
-        )
+        malformed = any(entry.get(key) is not None and not isinstance(entry[key], Mapping) for key in ("images", "video"))
         without_vision = not malformed and _is_zero(images.get("count")) and entry.get("video") is None
         if _is_zero(entry.get("text_tokens")) and without_vision:
             yield Complaint(
@@ -110,9 +108,7 @@ def something_to_plan_with(document: Raw) -> Iterator[Complaint]:
     """A model and devices where workers are modelled, measured workers where they are not."""
     if not _modelled(document):
         if document.get("workers") in (None, []):
-            yield Complaint(
-                where=("workers",), message="missing", hint="with candidates.modelled: false only these remain"
-            )
+            yield Complaint(where=("workers",), message="missing", hint="with candidates.modelled: false only these remain")
         return
     if document.get("model") is None:
         yield Complaint(

@@ -18,10 +18,7 @@ def parts_at(root: PartType, location: Sequence[str | int]) -> tuple[PartType, .
         if isinstance(key, int):
             continue
         annotations = [
-            field.annotation
-            for part in parts
-            for name, field in part.model_fields.items()
-            if (field.alias or name) == key
+            field.annotation for part in parts for name, field in part.model_fields.items() if (field.alias or name) == key
         ]
         parts = tuple(part for annotation in annotations for part in _parts_in(annotation))
     return parts

@@ -73,8 +73,7 @@ def get(document: Mapping[str, Any], path: str | Path) -> list[tuple[str, Any]]:
         The path names nothing; the nearest names are given.
     """
     return [
-        (address(location, document), _value_at(document, location))
-        for location in locate(document, path, existing=True)
+        (address(location, document), _value_at(document, location)) for location in locate(document, path, existing=True)
     ]
 
 
@@ -148,9 +147,7 @@ def _every(value: Any, rest: Path, location: Location, document: Any, *, existin
         except InvalidInput as error:
             first = first or error
     if not found:
-        raise first or _nothing(
-            document, (*location, Wildcard("*")), [], message="stands for nothing: there are no entries"
-        )
+        raise first or _nothing(document, (*location, Wildcard("*")), [], message="stands for nothing: there are no entries")
     yield from found
 
 

@@ -52,9 +52,7 @@ def class_times(resolved: Resolved, offered: Offering, solution: Solution) -> di
                     total += math.inf if crossing is None else crossing
                 total += hop.delay_s(waits_s(pool, behaviour, hop))
                 if behaviour.pool.loop is not None and hop.load.averaging_steps > 0:
-                    found = predicted_interval(
-                        behaviour.pool.loop, pool.serves(), pool.replicas, 1.0 - hop.promise.itl_eps
-                    )
+                    found = predicted_interval(behaviour.pool.loop, pool.serves(), pool.replicas, 1.0 - hop.promise.itl_eps)
                     itl.append(found[hop.name][1] / behaviour.pool.tokens_per_step)
             ttft.append(total)
         result[request.name] = _judged(resolved, request.name, ttft, itl)

@@ -148,9 +148,7 @@ def _placed(problem: Problem, parsed: Source, origins: Mapping[Location, str]) -
     return parsed.place(problem)
 
 
-def _embed(
-    document: dict[str, Any], folder: Path, origins: Mapping[Location, str]
-) -> tuple[dict[str, Any], list[Problem]]:
+def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, str]) -> tuple[dict[str, Any], list[Problem]]:
     """Put the content of referenced files in place of their paths."""
     embedded = dict(document)
     problems: list[Problem] = []

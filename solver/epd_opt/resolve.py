@@ -368,9 +368,7 @@ def _cuts(model: Architecture, device: Device) -> tuple[Parallelism, ...]:
     return tuple(cuts)
 
 
-def _entry(
-    entry: user.DeviceEntry, device: Device, model: Architecture, offer: Offer, instance: user.Instance
-) -> Entry:
+def _entry(entry: user.DeviceEntry, device: Device, model: Architecture, offer: Offer, instance: user.Instance) -> Entry:
     stated = [entry.precision, instance.precision]
     formats = {
         key: next((value for p in stated if p is not None and (value := getattr(p, key)) is not None), default)

@@ -95,9 +95,7 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
     pools = []
     for k, replicas in sorted(counts.items()):
         candidate = sets.candidates[k]
-        rates = {
-            arc: outcome.values[flows[k, arc].name] * sets.demands[arc.request_class].rate for arc in candidate.arcs
-        }
+        rates = {arc: outcome.values[flows[k, arc].name] * sets.demands[arc.request_class].rate for arc in candidate.arcs}
         used = {arc: rate for arc, rate in rates.items() if rate > _NOISE * sets.demands[arc.request_class].rate}
         if used:
             pools.append(_trimmed(PoolSolution(candidate=candidate, replicas=replicas, flows=used)))
@@ -121,9 +119,7 @@ def _ways(problem: PlanningProblem, pools: list[PoolSolution]) -> dict[str, tupl
     """Flow decomposition: at every hand-over, what must have arrived earliest takes what arrived earliest."""
     result = {}
     for demand in problem.demands:
-        steps = sorted(
-            (((p, arc), rate) for p, pool in enumerate(pools) for arc, rate in pool.flows.items()), key=_order
-        )
+        steps = sorted((((p, arc), rate) for p, pool in enumerate(pools) for arc, rate in pool.flows.items()), key=_order)
         steps = [(step, rate) for step, rate in steps if step[1].request_class == demand.name]
         partial = [Way(steps=(step,), rate=rate) for step, rate in steps if step[1].start.sender is None]
         for state in STATES[1:-1]:

@@ -413,10 +413,7 @@ def test_a_family_nobody_heard_of_is_read_by_its_shapes():
 )
 def test_quantisation_gives_the_storage_format(quantisation, weights):
     """The usual quantisers' own words become storage formats."""
-    assert (
-        architecture_from_config(LLAMA_70B | {"quantization_config": quantisation}, "my-model").native_weights
-        == weights
-    )
+    assert architecture_from_config(LLAMA_70B | {"quantization_config": quantisation}, "my-model").native_weights == weights
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,7 @@ def _price(fields: Fields) -> CatalogPrice:
         offer.provenance("", Confidence.ESTIMATE)
         offer.close()
 
-    known = [
-        stated.confidence for stated, value in ((bought, purchase_usd), (rented, usd_per_hour)) if value is not None
-    ]
+    known = [stated.confidence for stated, value in ((bought, purchase_usd), (rented, usd_per_hour)) if value is not None]
     fields.close()
     return CatalogPrice(
         usd_per_hour=usd_per_hour,

@@ -16,10 +16,10 @@ from epd_models.placement.loops import loop_point
 from epd_models.placement.table import PLACEMENTS, Placement
 from epd_models.pool import Hop, Pool
 from epd_models.provenance import Confidence
-from epd_models.staffing import StaffedQueue, staffed_queues, strict_tau
 from epd_models.request import RequestLoad
 from epd_models.risk import LEVEL_SHARES
 from epd_models.row import Row
+from epd_models.staffing import StaffedQueue, staffed_queues, strict_tau
 from epd_models.transfer import Sender, transfer_s
 
 LAST_LEVEL: Mapping[State, int] = {
@@ -184,9 +184,7 @@ def _pools(
             rejections.append(rejected)
             if rejected.request_class is None:
                 return
-            context = replace(
-                context, loads=tuple(load for load in context.loads if load.name != rejected.request_class)
-            )
+            context = replace(context, loads=tuple(load for load in context.loads if load.name != rejected.request_class))
         else:
             return
 
@@ -314,9 +312,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     allowed = _admitted(pool)
     for wanted in _splits(context, pool, known):
         tau = _stricter(pool, wanted, allowed)
-        arcs = [
-            arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)
-        ]
+        arcs = [arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)]
         names = frozenset(arc.request_class for arc in arcs)
         if not names:
             continue
@@ -444,7 +440,5 @@ def _candidate(
 def _weakest(entry: Entry, context: Context) -> Confidence:
     """Weakest confidence among the figures that times rest on."""
     found = [entry.device.coefficients_for(context.engine.name).provenance.confidence]
-    found += [
-        entry.device.provenance[g].confidence for g in ("compute", "memory", "link") if g in entry.device.provenance
-    ]
+    found += [entry.device.provenance[g].confidence for g in ("compute", "memory", "link") if g in entry.device.provenance]
     return min([*found, context.model.provenance.confidence, context.engine.provenance.confidence])

@@ -19,6 +19,4 @@ def settings(context: Context, entry: Entry, cut: Parallelism) -> list[Settings]
 
 def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) -> Pool:
     """Host work and vision transformer stall the loop, image by image; an encode cannot be cut into chunks."""
-    return loop_pool(
-        context, entry, cut, chosen, placement="integrated", stages=STAGES, encode="in_line", prefills=True
-    )
+    return loop_pool(context, entry, cut, chosen, placement="integrated", stages=STAGES, encode="in_line", prefills=True)

@@ -19,6 +19,4 @@ def settings(context: Context, entry: Entry, cut: Parallelism) -> list[Settings]
 
 def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) -> Pool:
     """Prefill takes time from decode, in chunks; no vision tower on these workers."""
-    return loop_pool(
-        context, entry, cut, chosen, placement="prefill_decode", stages=STAGES, encode="none", prefills=True
-    )
+    return loop_pool(context, entry, cut, chosen, placement="prefill_decode", stages=STAGES, encode="none", prefills=True)

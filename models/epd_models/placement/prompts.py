@@ -46,11 +46,7 @@ def prompt_pool(
         work = parts.prefill_busy(load, prefill) + prefill.per_chunk * parts.chunks(context, load.new_tokens)
         stalls = parts.in_line_encode(context, load, times)
         upper = parts.upper_new_tokens(load)
-        own = (
-            stalls
-            + prefill.own_s(upper, load.request.cached_tokens)
-            + prefill.per_chunk * parts.chunks(context, upper)
-        )
+        own = stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
         crossing = parts.kv_transfer_bytes(worker, load, load.prompt_uppers)
         mean_crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
         received = parts.embedding_bytes(load) if load.has_vision and not encodes else np.zeros_like(load.image_counts)

@@ -51,15 +51,11 @@ PLACEMENTS: Mapping[str, Placement] = {
     "encoder_pool": Placement(
         stages=encoder_pool.STAGES, settings=encoder_pool.settings, build=encoder_pool.build, one_device=True
     ),
-    "encode_prefill": Placement(
-        stages=encode_prefill.STAGES, settings=encode_prefill.settings, build=encode_prefill.build
-    ),
+    "encode_prefill": Placement(stages=encode_prefill.STAGES, settings=encode_prefill.settings, build=encode_prefill.build),
     "prefill": Placement(stages=prefill.STAGES, settings=prefill.settings, build=prefill.build),
     "integrated": Placement(stages=integrated.STAGES, settings=integrated.settings, build=integrated.build),
     "shared": Placement(stages=shared.STAGES, settings=shared.settings, build=shared.build),
-    "prefill_decode": Placement(
-        stages=prefill_decode.STAGES, settings=prefill_decode.settings, build=prefill_decode.build
-    ),
+    "prefill_decode": Placement(stages=prefill_decode.STAGES, settings=prefill_decode.settings, build=prefill_decode.build),
     "decode": Placement(stages=decode.STAGES, settings=decode.settings, build=decode.build),
 }
 """Pools that hand over come before those that receive from them."""

@@ -27,8 +27,8 @@ def rank_tie(position: float) -> float:
 class Scale:
     """How the solver's objective relates to US dollars per hour.
 
-    ``objective = factor * cost + ties`` with ties that weigh devices first, then pools, then the canonical order of candidates;
-    they are so small that plans whose costs differ by more than one part in a million keep their order.
+    ``objective = factor * cost + ties`` with ties that weigh devices first, then pools, then the canonical order of
+    candidates; they are so small that plans whose costs differ by more than one part in a million keep their order.
     """
 
     factor: float
