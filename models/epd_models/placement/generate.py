@@ -30,9 +30,9 @@ LAST_LEVEL: Mapping[State, int] = {
 }
 """Highest level of elapsed time at each state."""
 
-_CLOSE = 1.5
+_CLOSE = 1.4
 """Waits closer than this ratio to a shorter one that is considered are left out."""
-_POINTS = {"queue": 4, "loop": 3, "two queues": 2}
+_POINTS = {"queue": 5, "loop": 4, "two queues": 2}
 """Operating points per wait and queue: of pools without a loop, with one, and with two queues beside it."""
 Senders = Mapping[tuple[str, State], set[Sender]]
 

@@ -351,7 +351,7 @@ def _levels(pool: Pool, strictest_s: float) -> list[LoopPoint]:
     return points + swifter
 
 
-_LEVELS = 3
+_LEVELS = 4
 _SWIFTER = (0.5, 0.2)
 """Levels beside the best one, as shares of its distance from the shortest iteration."""
 
