@@ -119,7 +119,7 @@ class CpSat(Checked):
         """See :class:`epd_opt.backends.base.Checked`."""
         began = time.perf_counter()
         if (matrix.lower > matrix.upper).any():
-            return Answer(termination="infeasible", version=self.availability().version or "")
+            return Answer(termination="infeasible")
         relaxed = whole_numbers(matrix)
         hint = None if start is None else relaxed.wholes(start)
         arguments = ("CP_SAT", relaxed.matrix, settings, hint)

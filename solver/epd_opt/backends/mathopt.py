@@ -20,7 +20,7 @@ from epd_opt.backends.matrix import Matrix
 def availability() -> Availability:
     """Whether OR-Tools is installed."""
     try:
-        return Availability(version=f"(ortools {version('ortools')})")
+        return Availability(version=version("ortools"))
     except PackageNotFoundError:
         return Availability(missing="pip install 'epd-opt[ortools]'")
 
@@ -92,7 +92,7 @@ def solve(desk: Desk, solver: str, matrix: Matrix, settings: Settings, start: Ve
         termination=_termination(mathopt, result.termination),
         values=values(result.variable_values()) if found else None,
         bound=result.termination.objective_bounds.dual_bound,
-        version=availability().version or "",
+        version=f"(OR-Tools {version('ortools')})",
         note=result.termination.detail if result.termination.reason is mathopt.TerminationReason.OTHER_ERROR else "",
     )
 
