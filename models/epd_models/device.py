@@ -27,10 +27,16 @@ class Coefficients:
         Achieved share of the 16-bit peak in attention.
     narrow_share : float
         What is left of a share for each halving of the compute format below 16 bits: doubled peaks are not used as well.
+    expert_half_width : float
+        Columns of an expert on one rank at which grouped matrices stream at half of ``expert_bandwidth_share``: thin
+        slices fill the device badly.
     step_overhead_s : float
         Fixed time of one engine iteration (scheduler, sampler, launch).
     layer_overhead_s : float
         Per transformer layer and iteration.
+    narrow_layer_overhead_s, latent_layer_overhead_s : float
+        On top of it where the dense matrices compute below 16 bits (activations are quantised first), and where latent
+        attention (MLA) compresses and expands its queries, keys and values.
     expert_layer_overhead_s : float
         Per mixture-of-experts layer and iteration: routing, sorting tokens by expert, launching grouped kernels.
     sequence_overhead_s : float
@@ -55,8 +61,11 @@ class Coefficients:
     expert_share: float
     attention_share: float
     narrow_share: float
+    expert_half_width: float
     step_overhead_s: float
     layer_overhead_s: float
+    narrow_layer_overhead_s: float
+    latent_layer_overhead_s: float
     expert_layer_overhead_s: float
     sequence_overhead_s: float
     collective_latency_s: float

@@ -56,9 +56,19 @@ class Worker:
         return self.device.peaks[compute_format(self.precision.weights, self.device.peaks)]
 
     @property
-    def usable_peak(self) -> float:
-        """Peak FLOP/s at that format, less what narrow formats lose (``narrow_share`` per doubling over the 16-bit
-        peak)."""
+    def wide_dense(self) -> bool:
+        """Whether the dense matrices stay at 16 bits, as in published MXFP4 mixtures of experts."""
+        return self.model.experts is not None and self.precision.weights == "mxfp4"
+
+    @property
+    def dense_peak(self) -> float:
+        """FLOP/s within reach of the dense matrices of one logical device."""
+        return self.device.peaks["bf16"] if self.wide_dense else self.expert_peak
+
+    @property
+    def expert_peak(self) -> float:
+        """FLOP/s within reach of the routed experts: the peak less what narrow formats lose (``narrow_share`` for each
+        doubling over the 16-bit peak)."""
         doublings = math.log2(self.peak / self.device.peaks["bf16"])
         left: float = self.coefficients.narrow_share ** max(0.0, doublings)
         return self.peak * left
@@ -70,8 +80,15 @@ class Worker:
 
     @property
     def expert_bandwidth(self) -> float:
-        """Achieved bandwidth of one logical device when it streams routed experts, bytes/s."""
-        return self.device.bandwidth * self.coefficients.expert_bandwidth_share
+        """Achieved bandwidth of one logical device when it streams routed experts, bytes/s; thin slices of experts that
+        are cut over many ranks stream slower."""
+        c = self.coefficients
+        share = c.expert_bandwidth_share
+        if self.model.experts is not None:
+            slices = self.cut.tensor * self.cut.attention_data // self.cut.expert
+            width = self.model.experts.dim / slices
+            share *= width / (width + c.expert_half_width)
+        return self.device.bandwidth * share
 
     @property
     def kv_bandwidth(self) -> float:

@@ -23,10 +23,12 @@ _SHARES = (
     "narrow_share",
     "link_share",
 )
-_COUNTS = ("activation_passes",)
+_COUNTS = ("activation_passes", "expert_half_width")
 _TIMES = {
     "step_overhead_ms": ("step_overhead_s", 1e3),
     "layer_overhead_us": ("layer_overhead_s", 1e6),
+    "narrow_layer_overhead_us": ("narrow_layer_overhead_s", 1e6),
+    "latent_layer_overhead_us": ("latent_layer_overhead_s", 1e6),
     "expert_layer_overhead_us": ("expert_layer_overhead_s", 1e6),
     "sequence_overhead_us": ("sequence_overhead_s", 1e6),
     "collective_latency_us": ("collective_latency_s", 1e6),
@@ -40,7 +42,10 @@ _USUAL = {
     "expert_share": ("prefill_share", 0.5),
     "attention_share": ("prefill_share", 1.0),
     "narrow_share": (None, 0.9),
-    "expert_layer_overhead_s": ("layer_overhead_s", 1.0),
+    "expert_half_width": (None, 40.0),
+    "narrow_layer_overhead_s": ("layer_overhead_s", 0.5),
+    "latent_layer_overhead_s": ("layer_overhead_s", 1.0),
+    "expert_layer_overhead_s": ("layer_overhead_s", 0.7),
     "sequence_overhead_s": (None, 1e-5),
     "activation_passes": (None, 7.0),
 }

@@ -141,12 +141,11 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
     dense_flops = 2.0 * (model.active_parameters - model.embedding_parameters) - routed_flops
     dense = (dense_flops + 2.0 * head) * width + (dense_flops / model.layers + 2.0 * head) * drafts
     routed = routed_flops * (width + drafts / model.layers)
-    per_sequence += (dense / c.decode_share + routed / c.expert_share) / ranks / worker.usable_peak
+    per_sequence += dense / ranks / (worker.dense_peak * c.decode_share)
+    per_sequence += routed / ranks / (worker.expert_peak * c.expert_share)
     per_sequence += c.sequence_overhead_s / cut.attention_data
 
-    expert_layers = model.experts.layers if model.experts is not None else 0
-    fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + (model.layers + drafts) * c.layer_overhead_s
-    fixed += expert_layers * (1.0 + drafts / model.layers) * c.expert_layer_overhead_s
+    fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + layers_overhead_s(worker) * (1.0 + drafts / model.layers)
     fixed += collectives(worker) * c.collective_latency_s
     per_sequence += width * collective_s_per_token(worker)
 
@@ -169,6 +168,18 @@ def decode_step(worker: Worker, *, sequences: float) -> StepTime:
         windows=tuple(windows),
         tokens=1.0 + (speculative.accepted_tokens if speculative else 0.0),
     )
+
+
+def layers_overhead_s(worker: Worker) -> float:
+    """Seconds of launching all layers once, whatever the batch."""
+    model, c = worker.model, worker.coefficients
+    seconds = model.layers * c.layer_overhead_s
+    if worker.peak > worker.device.peaks["bf16"] and not worker.wide_dense:
+        seconds += model.layers * c.narrow_layer_overhead_s
+    seconds += sum(group.layers for group in model.attention if group.kind == "mla") * c.latent_layer_overhead_s
+    if model.experts is not None:
+        seconds += model.experts.layers * c.expert_layer_overhead_s
+    return seconds
 
 
 def _all_reduces(worker: Worker) -> int:

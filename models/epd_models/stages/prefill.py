@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from epd_models.memory import layer_weights
 from epd_models.precision import BYTES_PER_VALUE
-from epd_models.stages.decode import collective_s_per_token, collectives
+from epd_models.stages.decode import collective_s_per_token, collectives, layers_overhead_s
 from epd_models.worker import Worker
 
 _BF16 = BYTES_PER_VALUE["bf16"]
@@ -71,7 +71,7 @@ def prefill_time(worker: Worker) -> PrefillTime:
     """
     model, cut, c = worker.model, worker.cut, worker.coefficients
     ranks = cut.tensor * cut.attention_data
-    rate = worker.usable_peak * c.prefill_share
+    rate = worker.dense_peak * c.prefill_share
     attention_rate = worker.device.peaks["bf16"] * c.attention_share
     experts = model.experts
     routed_flops = worker.expert_flops_per_token
@@ -92,7 +92,7 @@ def prefill_time(worker: Worker) -> PrefillTime:
         else:
             pair += per_pair
     on_group = dense_flops / rate + narrow / attention_rate + move_s * model.layers * cut.tensor
-    on_all = routed_flops / (worker.usable_peak * c.expert_share)
+    on_all = routed_flops / (worker.expert_peak * c.expert_share)
     if experts is not None:
         on_all += move_s * experts.layers * experts.active * (ranks / cut.expert)
     weights = layer_weights(model, worker.precision, cut)
@@ -105,11 +105,7 @@ def prefill_time(worker: Worker) -> PrefillTime:
         per_token=per_token,
         per_token_pair=pair / ranks / attention_rate,
         windows=tuple(windows),
-        per_chunk=c.step_overhead_s
-        + model.layers * c.layer_overhead_s
-        + (experts.layers * c.expert_layer_overhead_s if experts is not None else 0.0)
-        + collectives(worker) * c.collective_latency_s
-        + streamed_s,
+        per_chunk=c.step_overhead_s + layers_overhead_s(worker) + collectives(worker) * c.collective_latency_s + streamed_s,
         latency_factor=alone / per_token,
         attention_factor=float(cut.attention_data),
     )

@@ -26,7 +26,10 @@ IDEAL = dataclasses.replace(
     link_share=1.0,
     step_overhead_s=0.0,
     layer_overhead_s=0.0,
+    narrow_layer_overhead_s=0.0,
+    latent_layer_overhead_s=0.0,
     expert_layer_overhead_s=0.0,
+    expert_half_width=0.0,
     sequence_overhead_s=0.0,
     activation_passes=0.0,
     collective_latency_s=0.0,
@@ -172,7 +175,7 @@ def test_an_iteration_streams_the_weights_and_pays_the_overheads():
     c = built.coefficients
     head = 128256 * 8192
     streamed = (70.55e9 - 2 * head + 2 * head) / 8 / (3350e9 * c.bandwidth_share)
-    overheads = c.step_overhead_s + 80 * c.layer_overhead_s + 160 * c.collective_latency_s
+    overheads = c.step_overhead_s + 80 * (c.layer_overhead_s + c.narrow_layer_overhead_s) + 160 * c.collective_latency_s
     assert prefill_time(built).per_chunk == pytest.approx(streamed + overheads)
 
 
