@@ -392,8 +392,12 @@ def _mean_interval(
     left = 1.0 - share
     extra = sum(flows[c.name] * c.decode * c.token * (c.scv / left**2 + 1.0) / 2.0 for c in classes)
     interval = (loop.step + (extra / decode / lanes if decode > 0 else 0.0)) / (1.0 - busy)
-    tokens = sum(flows[c.name] * c.output_tokens for c in classes) / lanes
-    return interval + _queued_sequences(loop, interval, share, lanes) / tokens
+    decoding = [c for c in classes if c.output_tokens > 1.0]
+    tokens = sum(flows[c.name] * c.output_tokens for c in decoding) / lanes
+    if tokens == 0.0:
+        return interval
+    stay = sum(flows[c.name] for c in decoding) / sum(flows[c.name] for c in classes)
+    return interval + stay * _queued_sequences(loop, interval, share, lanes) / tokens
 
 
 def predicted_occupancy(loop: Loop, flows: Mapping[str, float], replicas: int) -> Occupancy:
