@@ -48,6 +48,12 @@ class Coefficients:
     activation_passes : float
         Times that a layer moves the hidden state of a token (and, among experts, of each routed copy) through memory in
         prefill.
+    prompt_overhead_s : float
+        Latency of a first token beyond its prefill and the engine's request overhead (mixed iterations, hand-overs
+        between processes); takes no device time.
+    opening_share : float
+        Share of the opening burst in the mean TTFT of a closed-loop benchmark, of ``concurrency`` prefills. A habit of
+        benchmarks; no plan uses it.
     image_overhead_s : float
         Fixed device-side time per image.
     """
@@ -71,6 +77,8 @@ class Coefficients:
     collective_latency_s: float
     link_share: float
     activation_passes: float
+    prompt_overhead_s: float
+    opening_share: float
     image_overhead_s: float
     provenance: Provenance
 

@@ -17,7 +17,7 @@ from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.formulation import Formulation
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering
-from epd_opt.predict import ClassTimes, class_times
+from epd_opt.predict import ClassTimes, class_times, reinforced
 from epd_opt.resolve import Resolved
 from epd_opt.solution import PoolSolution, Solution
 
@@ -27,10 +27,13 @@ def feasible_document(
 ) -> PlanDocument:
     """The document of a plan; ``start`` is the time (``time.perf_counter``) at which solving began."""
     problem = formulation.sets.problem
-    solution = with_all_rows(solution, offered)
+    planned = {pool.candidate.key: pool.replicas for pool in solution.pools}
+    solution = reinforced(offered, with_all_rows(solution, offered))
+    unchanged = all(planned[pool.candidate.key] == pool.replicas for pool in solution.pools)
     fleet = holdings(problem, solution)
     cost = total_usd_per_hour(fleet)
     bound, gap = proved_bound(formulation, outcome, cost)
+    proved = outcome.termination == "optimal" and (unchanged or gap <= resolved.instance.solver.gap)
     names = _unique_names(solution.pools)
     units = pool_units(problem, solution.pools)
     pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
@@ -46,7 +49,7 @@ def feasible_document(
         resolved,
         outcome,
         start,
-        status="optimal" if outcome.termination == "optimal" else "feasible",
+        status="optimal" if proved else "feasible",
         cost=doc.Cost(
             usd_per_hour=cost,
             usd_per_request=cost / requests if requests > 0 else None,

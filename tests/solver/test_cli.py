@@ -248,7 +248,9 @@ def test_version_help_and_solvers(run: Run) -> None:
     assert "--fail-above" in run("solve", "-h")[1]
     code, out, _ = run("solvers")
     assert code == 0
-    assert "highs" in out
+    for name, solver in BACKENDS.items():
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
+        assert line.endswith(solver.describe() if solver.availability().usable else solver.availability().missing)
 
 
 def test_schemas_are_json_schemas(run: Run) -> None:

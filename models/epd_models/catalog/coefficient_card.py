@@ -23,7 +23,7 @@ _SHARES = (
     "narrow_share",
     "link_share",
 )
-_COUNTS = ("activation_passes", "expert_half_width")
+_COUNTS = ("activation_passes", "expert_half_width", "opening_share")
 _TIMES = {
     "step_overhead_ms": ("step_overhead_s", 1e3),
     "layer_overhead_us": ("layer_overhead_s", 1e6),
@@ -32,6 +32,7 @@ _TIMES = {
     "expert_layer_overhead_us": ("expert_layer_overhead_s", 1e6),
     "sequence_overhead_us": ("sequence_overhead_s", 1e6),
     "collective_latency_us": ("collective_latency_s", 1e6),
+    "prompt_overhead_ms": ("prompt_overhead_s", 1e3),
     "image_overhead_ms": ("image_overhead_s", 1e3),
 }
 _ABOUT = ("source", "confidence", "date", "note")
@@ -48,6 +49,8 @@ _USUAL = {
     "expert_layer_overhead_s": ("layer_overhead_s", 0.7),
     "sequence_overhead_s": (None, 1e-5),
     "activation_passes": (None, 7.0),
+    "prompt_overhead_s": (None, 0.02),
+    "opening_share": (None, 0.09),
 }
 """What stands in for figures that a card leaves out: a figure and a factor on it, or a constant; usual among the fitted
 cards."""

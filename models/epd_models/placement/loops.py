@@ -165,7 +165,7 @@ def loop_pool(
                 receives=receives,
             )
         )
-    spread = dispersion(loop, max(level, loop.step), 0.0, max(_SMOOTHEST, *(c.scv for c in classes)))
+    spread = dispersion(loop, max(level, loop.step), chosen.burst_share, max(_SMOOTHEST, *(c.scv for c in classes)))
     sequences = float(chosen.batch or engine.max_sequences * cut.attention_data)
     loop = replace(
         loop,

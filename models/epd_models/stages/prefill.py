@@ -35,6 +35,8 @@ class PrefillTime:
         tensor groups, whose experts alone are spread over all ranks.
     attention_factor : float
         The same for attention, which stays on that group.
+    per_prompt : float
+        Latency of a first token beyond the device's work, seconds; takes no device time.
     """
 
     per_token: float
@@ -43,6 +45,7 @@ class PrefillTime:
     per_chunk: float
     latency_factor: float
     attention_factor: float
+    per_prompt: float
 
     def busy_s(self, new: Floats, cached: float = 0.0) -> Floats:
         """Lane seconds taken by prompts of ``new`` tokens behind ``cached`` ones; shape of ``new``."""
@@ -50,7 +53,8 @@ class PrefillTime:
 
     def own_s(self, new: Floats, cached: float = 0.0) -> Floats:
         """Seconds until a prompt is read when nothing else runs, iteration overheads left out; shape of ``new``."""
-        return self.latency_factor * self.per_token * new + self.attention_factor * self._attention_s(new, cached)
+        device = self.latency_factor * self.per_token * new + self.attention_factor * self._attention_s(new, cached)
+        return self.per_prompt + device
 
     def _attention_s(self, new: Floats, cached: float) -> Floats:
         seconds = self.per_token_pair * new * (cached + new / 2.0)
@@ -108,4 +112,5 @@ def prefill_time(worker: Worker) -> PrefillTime:
         per_chunk=c.step_overhead_s + layers_overhead_s(worker) + collectives(worker) * c.collective_latency_s + streamed_s,
         latency_factor=alone / per_token,
         attention_factor=float(cut.attention_data),
+        per_prompt=c.prompt_overhead_s,
     )

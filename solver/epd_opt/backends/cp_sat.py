@@ -23,8 +23,9 @@ from epd_opt.backends.highs import Highs
 from epd_opt.backends.matrix import Matrix
 from epd_opt.backends.process import solve_in_child
 
-_STEPS = 2**26
-"""Steps of the grid across the range of a continuous variable."""
+_GRIDS = (2**20, 2**32)
+"""Steps across the range of a continuous variable; the fine grid, which is slower, where the whole numbers found on the
+first have no continuous part."""
 _ACTIVITY = 2.0**50
 """Largest activity of a scaled row: CP-SAT computes in 64 bits, and doubles carry whole numbers up to 2^53."""
 
@@ -57,13 +58,13 @@ class WholeNumbers:
         return (proved - self.slack) / self.scale + self.constant
 
 
-def whole_numbers(matrix: Matrix) -> WholeNumbers:
-    """The relaxation of a model whose variables are all bounded."""
+def whole_numbers(matrix: Matrix, steps: int) -> WholeNumbers:
+    """The relaxation of a model whose variables are all bounded, with so many steps across continuous ones."""
     lower = np.where(matrix.integer, np.ceil(matrix.lower - 1e-9), matrix.lower)
     upper = np.where(matrix.integer, np.floor(matrix.upper + 1e-9), matrix.upper)
     span = np.maximum(upper - lower, 0.0)
-    step = np.where(matrix.integer, 1.0, np.where(span > 0.0, span / _STEPS, 1.0))
-    top = np.where(matrix.integer, span, np.where(span > 0.0, float(_STEPS), 0.0))
+    step = np.where(matrix.integer, 1.0, np.where(span > 0.0, span / steps, 1.0))
+    top = np.where(matrix.integer, span, np.where(span > 0.0, float(steps), 0.0))
     # Rounding a value to the grid moves it by half a step at most.
     off = np.where(matrix.integer | (span == 0.0), 0.0, 0.5)
 
@@ -120,7 +121,18 @@ class CpSat(Checked):
         began = time.perf_counter()
         if (matrix.lower > matrix.upper).any():
             return Answer(termination="infeasible")
-        relaxed = whole_numbers(matrix)
+        answer = Answer(termination="time_limit")
+        for steps in _GRIDS:
+            left = dataclasses.replace(settings, time_limit_s=remaining(settings.time_limit_s, began))
+            answer = self._on_grid(matrix, steps, left, start)
+            if answer.values is not None or answer.termination != "error":
+                break
+        return answer
+
+    def _on_grid(self, matrix: Matrix, steps: int, settings: Settings, start: Vector | None) -> Answer:
+        """The answer of the relaxation on one grid; an error where its whole numbers have no continuous part."""
+        began = time.perf_counter()
+        relaxed = whole_numbers(matrix, steps)
         hint = None if start is None else relaxed.wholes(start)
         arguments = ("CP_SAT", relaxed.matrix, settings, hint)
         answer = solve_in_child("epd_opt.backends.mathopt:solve", arguments, settings.time_limit_s)

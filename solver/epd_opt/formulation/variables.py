@@ -48,9 +48,7 @@ def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
         for k, candidate in enumerate(sets.candidates)
         for a, arc in enumerate(candidate.arcs)
     }
-    replicas = [
-        problem.add_variable(f"n_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)
-    ]
+    replicas = [problem.add_variable(f"n_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)]
     opened = [problem.add_variable(f"y_{k}", 0, 1, cat=pulp.LpInteger) for k in range(len(sets.candidates))]
     pool_open = (
         {pool: problem.add_variable(f"w_{p}", 0, 1, cat=pulp.LpInteger) for p, pool in enumerate(sets.pools)}
@@ -63,6 +61,4 @@ def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
         used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
         lots[name] = problem.add_variable(f"b_{d}", 0, -(-most // offer.lot), cat=pulp.LpInteger)
         owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
-    return Variables(
-        share=share, replicas=replicas, open=opened, pool_open=pool_open, used=used, lots=lots, owned=owned
-    )
+    return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used=used, lots=lots, owned=owned)

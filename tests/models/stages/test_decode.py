@@ -37,6 +37,7 @@ IDEAL = dataclasses.replace(
     expert_half_width=0.0,
     sequence_overhead_s=0.0,
     activation_passes=0.0,
+    prompt_overhead_s=0.0,
     collective_latency_s=0.0,
 )
 

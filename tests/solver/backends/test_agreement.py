@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,48 @@ import pytest
 import epd_opt
 from epd_opt.backends import BACKENDS
 
+CASES = sorted((Path(__file__).parents[4] / "shared" / "validation" / "gpu_mix").glob("*.json"))
 INSTANCES = Path(__file__).parents[3] / "instances"
 USABLE = [name for name, solver in BACKENDS.items() if solver.availability().usable]
 solvers = pytest.mark.parametrize("name", USABLE)
+
+
+def published(path: Path, name: str) -> tuple[dict[str, Any], float]:
+    """A published mix of GPU types as an instance for this solver, and its optimum in USD/h."""
+    case = json.loads(path.read_text(encoding="utf-8"))
+    given = case["input"]
+    demand = [share * given["total_request_rate"] for row in given["workload_distribution"] for share in row]
+    names = [f"bucket-{b:02d}" for b in range(len(demand))]
+    instance = {
+        "schema": "epd-opt/instance/v1",
+        "candidates": {"modelled": False},
+        "workload": {"classes": [{"name": name, "rate_per_s": rate} for name, rate in zip(names, demand, strict=True)]},
+        "devices": [{"sku": sku, "price": {"usd_per_hour": gpu["cost"]}} for sku, gpu in given["gpu_info"].items()],
+        "workers": [
+            {
+                "name": f"worker-{sku}",
+                "sku": sku,
+                "devices": 1,
+                "stages": ["prefill", "decode"],
+                "max_rate_per_s": dict(zip(names, itertools.chain(*gpu["tputs"]), strict=True)),
+            }
+            for sku, gpu in given["gpu_info"].items()
+        ],
+        "solver": {"name": name, "gap": 0.0},
+    }
+    return instance, case["expected"]["rate_split_milp_optimum"]["cost"]
+
+
+@solvers
+@pytest.mark.skipif(not CASES, reason="the published cases do not ship with the project")
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_published_mixes_reach_their_optimum(name: str, path: Path) -> None:
+    """The published optimum, to the cent, proved."""
+    instance, optimum = published(path, name)
+    plan = epd_opt.solve(instance)
+    assert plan.status == "optimal"
+    assert plan.cost.usd_per_hour == pytest.approx(optimum, rel=1e-9)
+    assert plan.cost.bound_usd_per_hour == pytest.approx(optimum, rel=1e-9)
 
 
 def two_types(prices: tuple[float, float], rates: tuple[float, float], **more: Any) -> dict[str, Any]:

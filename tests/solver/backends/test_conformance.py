@@ -86,6 +86,13 @@ def test_thirds_that_no_grid_holds(solver: Backend) -> None:
     check(found, 2.0, {"a": 1 / 3, "b": 2 / 3, "n": 1, "m": 1})
 
 
+def test_a_hair_above_a_whole_number_takes_one_more(solver: Backend) -> None:
+    """A load of 5000.001 replicas takes 5001, though it exceeds 5000 by two parts in ten million only."""
+    rows = [({"x": 1}, "==", 1.0), ({"x": 5000.001, "n": -1}, "<=", 0.0)]
+    found = solver.solve(model_of([("x", 0, 1, False), ("n", 0, 9000, True)], {"n": 1}, rows), EXACT)
+    check(found, 5001.0, {"x": 1, "n": 5001})
+
+
 def test_linear_programmes(solver: Backend) -> None:
     """Without whole numbers the optimum proves itself: x as far as it goes, the rest y."""
     rows = [({"x": 1, "y": 1}, "==", 4), ({"x": 1}, "<=", 3), ({"x": 1, "y": -1}, ">=", -1)]
