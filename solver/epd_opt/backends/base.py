@@ -279,7 +279,7 @@ class Checked(ABC):
         if termination == "optimal" and objective is not None and bound is None:
             bound = objective - settings.gap * abs(objective)
         if termination == "optimal" and objective is not None and bound is not None:
-            if objective - bound > (settings.gap + EXACTNESS) * max(abs(objective), EXACTNESS):
+            if not within(settings.gap, objective, bound):
                 termination = "error"
                 note = f"{self.name} calls {objective:.9g} optimal, but has only proved {bound:.9g}"
             bound = min(bound, objective)
@@ -292,6 +292,18 @@ class Checked(ABC):
             solver=f"{self.name} {answer.version}".strip(),
             note=note,
         )
+
+
+def within(gap: float, objective: float, bound: float) -> bool:
+    """Whether a bound proves an objective within a relative gap, but for arithmetic."""
+    return objective - bound <= (gap + EXACTNESS) * max(abs(objective), EXACTNESS)
+
+
+def proves(matrix: Matrix, settings: Settings, answer: Answer) -> bool:
+    """Whether an answer that is called optimal comes with a bound that proves it; true of all others."""
+    if answer.termination != "optimal" or answer.values is None or answer.bound is None:
+        return True
+    return within(settings.gap, float(matrix.cost @ answer.values), answer.bound)
 
 
 def _without_rows(matrix: Matrix) -> Answer:

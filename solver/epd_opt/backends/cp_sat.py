@@ -17,15 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from epd_opt.backends import mathopt
-from epd_opt.backends.base import Answer, Availability, Capabilities, Checked, Settings, Vector
+from epd_opt.backends.base import Answer, Availability, Capabilities, Checked, Settings, Vector, proves
 from epd_opt.backends.guard import remaining
 from epd_opt.backends.highs import Highs
 from epd_opt.backends.matrix import Matrix
 from epd_opt.backends.process import solve_in_child
 
-_GRIDS = (2**20, 2**32)
-"""Steps across the range of a continuous variable; the fine grid, which is slower, where the whole numbers found on the
-first have no continuous part."""
+_GRIDS = (2**20, 2**26)
+"""Steps across the range of a continuous variable: the fine grid, which is slower, where the coarse one proves too little
+or its whole numbers have no continuous part. A finer one would be no better: the more steps, the fewer digits are left for
+coefficients below the largest activity."""
 _ACTIVITY = 2.0**50
 """Largest activity of a scaled row: CP-SAT computes in 64 bits, and doubles carry whole numbers up to 2^53."""
 
@@ -125,7 +126,7 @@ class CpSat(Checked):
         for steps in _GRIDS:
             left = dataclasses.replace(settings, time_limit_s=remaining(settings.time_limit_s, began))
             answer = self._on_grid(matrix, steps, left, start)
-            if answer.values is not None or answer.termination != "error":
+            if answer.termination != "error" and proves(matrix, settings, answer):
                 break
         return answer
 

@@ -55,9 +55,9 @@ def test_a_solver_that_does_not_stop_is_asked_once_and_left(interrupt: bool, end
 
 
 def interrupted_solve(name: str, model: pulp.LpProblem) -> Outcome:
-    """Solve, with a Ctrl-C after one and a half seconds; children have started before."""
+    """Solve, with a Ctrl-C after a second; children have started before."""
     BACKENDS[name].solve(cover(8), LONG)
-    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         return BACKENDS[name].solve(model, LONG)
@@ -70,7 +70,7 @@ def test_an_interrupt_keeps_the_incumbent(name: str) -> None:
     """Ctrl-C on a hard cover: interrupted, with the best solution where the back-end says that it survives; bound apart."""
     found = interrupted_solve(name, cover(130))
     assert found.termination == "interrupted"
-    assert found.seconds < 1.5 + 2.0
+    assert found.seconds < 1.0 + 2.0
     assert (found.values is not None) == BACKENDS[name].capabilities.interrupt
     if found.objective is not None and found.bound is not None:
         assert found.bound < found.objective
@@ -115,9 +115,9 @@ def test_a_limit_that_is_over_before_the_solve_stops_without_numbers() -> None:
 
 @pytest.mark.parametrize("name", USABLE)
 def test_a_limit_on_a_hard_instance_holds(name: str) -> None:
-    """Three seconds on an instance that takes much longer: a plan that is not proved, or none, within two seconds more."""
-    plan = epd_opt.solve(hard_instance() | {"solver": {"name": name, "gap": 0.0, "time_limit_s": 3.0, "threads": 2}})
-    assert plan.document.provenance.seconds < 3.0 + 2.0
+    """Two seconds on an instance that takes much longer: a plan that is not proved, or none, within two seconds more."""
+    plan = epd_opt.solve(hard_instance() | {"solver": {"name": name, "gap": 0.0, "time_limit_s": 2.0, "threads": 2}})
+    assert plan.document.provenance.seconds < 2.0 + 2.0
     assert plan.status in ("feasible", "stopped")
     if plan.status == "feasible":
         assert plan.cost.bound_usd_per_hour < plan.cost.usd_per_hour
