@@ -9,8 +9,11 @@ Ending = Literal["ended", "late", "interrupted"]
 
 PATIENCE_S = 0.2
 """How long a solver may overrun its own limit before it is asked to stop."""
-GRACE_S = 0.8
-"""How long a solver that was asked to stop may take to hand over what it has."""
+GRACE_S = 1.2
+"""How long a solver that was asked to stop may take to hand over what it has; with the patience, and what a plan takes to be
+routed and checked, less than the two seconds by which a limit may be passed."""
+KEYBOARD_GRACE_S = 5.0
+"""The same after an interrupt from the keyboard, where the incumbent matters more; a second interrupt ends the wait."""
 
 
 class Run(Protocol):
@@ -40,7 +43,7 @@ def supervise(run: Run, time_limit_s: float | None) -> Ending:
         ending = "interrupted"
     try:
         run.ask_to_stop()
-        if not run.wait(GRACE_S):
+        if not run.wait(GRACE_S if ending == "late" else KEYBOARD_GRACE_S):
             run.give_up()
     except KeyboardInterrupt:
         run.give_up()
