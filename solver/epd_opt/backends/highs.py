@@ -69,7 +69,7 @@ class _Solve:
         self._stop = False
         self._ended = threading.Event()
         if integer:
-            highs.cbMipLogging += self._advanced
+            highs.cbMipInterrupt += self._advanced
             highs.cbMipImprovingSolution += self._improved
         highs.cbMipInterrupt += self._interrupt
         highs.cbSimplexInterrupt += self._interrupt

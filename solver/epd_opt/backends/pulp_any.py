@@ -34,7 +34,8 @@ class Row:
     pulp_name, title, install : str
         Its name in PuLP and in the world; what to install for it.
     gap : str
-        How it takes the gap: ``gapRel`` as PuLP's argument, or a command-line option before the number.
+        How it takes the gap: ``gapRel`` as PuLP's argument, a command-line option before the number, or not at all. PuLP
+        does not tell whether SCIP stopped at the gap or ran out of memory, so SCIP is left to go on to the optimum.
     threads : bool
         Whether PuLP passes threads on.
     whole_seconds : bool
@@ -62,16 +63,15 @@ SOLVERS: dict[str, Row] = {
         whole_seconds=True,
         undefined_is_none=True,
     ),
-    "scip_cmd": Row(pulp_name="SCIP_CMD", title="SCIP", install="the executable scip", threads=False),
-    "scip_py": Row(pulp_name="SCIP_PY", title="SCIP", install="pip install pyscipopt", threads=False),
-    "fscip_cmd": Row(pulp_name="FSCIP_CMD", title="FiberSCIP", install="the executable fscip"),
+    "scip_cmd": Row(pulp_name="SCIP_CMD", title="SCIP", install="the executable scip", gap="", threads=False),
+    "scip_py": Row(pulp_name="SCIP_PY", title="SCIP", install="pip install pyscipopt", gap="", threads=False),
+    "fscip_cmd": Row(pulp_name="FSCIP_CMD", title="FiberSCIP", install="the executable fscip", gap=""),
     "highs_cmd": Row(pulp_name="HiGHS_CMD", title="HiGHS", install="the executable highs"),
     "gurobi": Row(pulp_name="GUROBI", title="Gurobi", install="pip install gurobipy, and a licence"),
     "gurobi_cmd": Row(pulp_name="GUROBI_CMD", title="Gurobi", install="the executable gurobi_cl, and a licence"),
     "cplex": Row(pulp_name="CPLEX_PY", title="CPLEX", install="pip install cplex, and a licence"),
     "cplex_cmd": Row(pulp_name="CPLEX_CMD", title="CPLEX", install="the executable cplex, and a licence"),
     "xpress": Row(pulp_name="XPRESS_PY", title="Xpress", install="pip install xpress, and a licence", threads=False),
-    "mosek": Row(pulp_name="MOSEK", title="MOSEK", install="pip install Mosek, and a licence", gap="", threads=False),
     "copt": Row(pulp_name="COPT", title="COPT", install="pip install coptpy, and a licence", threads=False),
 }
 
