@@ -191,7 +191,7 @@ def test_the_gap_is_kept(solver: Backend) -> None:
     assert found.objective >= exact * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("limit", [0.001, 1.0])
+@pytest.mark.parametrize("limit", [0.001, 0.7])
 def test_the_clock_ends_a_solve_and_the_incumbent_is_true(solver: Backend, limit: float) -> None:
     """Stopped, never called optimal; back within the limit and 2 s; bound below incumbent, where they are known."""
     began = time.monotonic()
@@ -207,7 +207,7 @@ def test_the_clock_ends_a_solve_and_the_incumbent_is_true(solver: Backend, limit
 
 def test_the_clock_ends_a_solve_without_incumbent(solver: Backend) -> None:
     """Nothing found: no values, no objective, and no claim that there is nothing."""
-    found = solver.solve(market_split(6), Settings(gap=0.0, time_limit_s=1.0, threads=1))
+    found = solver.solve(market_split(6), Settings(gap=0.0, time_limit_s=0.6, threads=1))
     assert (found.termination, found.values, found.objective) == ("time_limit", None, None)
 
 

@@ -55,9 +55,9 @@ def test_a_solver_that_does_not_stop_is_asked_once_and_left(interrupt: bool, end
 
 
 def interrupted_solve(name: str, model: pulp.LpProblem) -> Outcome:
-    """Solve, with a Ctrl-C after a second; children have started before."""
+    """Solve, with a Ctrl-C after a moment; children have started before."""
     BACKENDS[name].solve(cover(8), LONG)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         return BACKENDS[name].solve(model, LONG)
@@ -144,7 +144,7 @@ def test_ctrl_c_prints_the_best_plan_so_far_as_not_proved(tmp_path: Path) -> Non
     """Exit 5, and one JSON document of status feasible whose bound is below its cost."""
     file = tmp_path / "hard.json"
     file.write_text(json.dumps(hard_instance()))
-    code, out, err = interrupted(file, "rows", 4.0)
+    code, out, err = interrupted(file, "rows", 3.0)
     assert (code, "Traceback" in err) == (5, False)
     document = json.loads(out)
     assert document["status"] == "feasible"
