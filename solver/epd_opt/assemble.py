@@ -33,7 +33,7 @@ def feasible_document(
     fleet = holdings(problem, solution)
     cost = total_usd_per_hour(fleet)
     bound, gap = proved_bound(formulation, outcome, cost)
-    proved = outcome.termination == "optimal" and (unchanged or gap <= resolved.instance.solver.gap)
+    proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
     names = _unique_names(solution.pools)
     units = pool_units(problem, solution.pools)
     pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pulp
 
 from epd_models.candidate import Rejection
 from epd_models.workload import RequestClass
 from epd_opt.address import format_path
-from epd_opt.backends import Backend, Settings
-from epd_opt.document import Infeasibility, Reason
+from epd_opt.backends import Backend, Outcome, Settings
+from epd_opt.document import Infeasibility, Mend, Reason
 from epd_opt.formulation import Formulation, build
 from epd_opt.offering import Offering
-from epd_opt.problem import Offer, PlanningProblem
+from epd_opt.problem import Limits, Offer, PlanningProblem
 from epd_opt.prune import connected
 from epd_opt.resolve import Resolved
 
@@ -119,52 +120,113 @@ def _shortfall(rejection: Rejection) -> float:
 
 def limiting(problem: PlanningProblem, solver: Backend, settings: Settings) -> Infeasibility:
     """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
-    leaves a plan, with the least value that would do; all limits together where no single one is enough."""
+    leaves a plan, with the least value that would do; all limits together where no single one is enough.
+
+    Each value belongs to a plan that was found, so setting the limit to it mends the instance.
+    """
     reasons: list[Reason] = []
-    for relaxed, limit, wanted, label, least in _relaxations(problem):
-        formulation = build(relaxed)
-        reached = _least(formulation, least, solver, settings)
-        if reached is not None:
-            reasons.append(
-                Reason(
-                    limit=limit,
-                    wanted=wanted,
-                    best_reachable=reached,
-                    text=f"{label} is {wanted:g}; with everything else as it is, at least {reached:g} is needed",
-                )
-            )
-    if not reasons:
-        names = ", ".join(label for _, _, _, label, _ in _relaxations(problem)) or "stock"
+    mends: list[Mend] = []
+    decided = True
+    relaxations = _relaxations(problem)
+    for relaxed in relaxations:
+        formulation = build(relaxed.problem)
+        outcome = _least(formulation, relaxed.least, solver, settings)
+        decided &= outcome.termination in ("optimal", "infeasible")
+        if outcome.values is None or outcome.objective is None:
+            continue
+        enough = _rounded_up(outcome.objective)
+        needed = f"at least {enough:g} is needed" if outcome.termination == "optimal" else f"{enough:g} is enough"
         reasons.append(
-            Reason(limit=_first_limit(problem), text=f"no plan keeps all limits together ({names}); relax several")
+            Reason(
+                limit=relaxed.limit,
+                wanted=relaxed.wanted,
+                best_reachable=enough,
+                text=f"{relaxed.label} is {relaxed.wanted:g}; with everything else as it is, {needed}",
+            )
         )
-    return Infeasibility(reasons=reasons, mends=[])
+        mends.append(Mend(change=relaxed.path, to=enough))
+    if not reasons:
+        names = ", ".join(relaxed.label for relaxed in relaxations) or "stock"
+        text = f"no plan keeps all limits together ({names}); relax several"
+        if not decided:
+            text = f"no plan keeps all limits ({names}); there was no time to find out which of them is in the way"
+        reasons.append(Reason(limit=_first_limit(problem), text=text))
+    return Infeasibility(reasons=reasons, mends=mends)
+
+
+def _rounded_up(value: float) -> float:
+    """A value that a limit may be set to: whole where it is nearly so, else rounded up in the fifth digit."""
+    if abs(value - round(value)) <= 1e-6 * max(1.0, abs(value)):
+        return float(round(value))
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 5)
+    return float(f"{math.ceil(value / step) * step:.10g}")
 
 
 Least = Callable[[Formulation], list[tuple[pulp.LpVariable, float]]]
-Relaxation = tuple[PlanningProblem, str, float, str, Least]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """The problem without one of its limits.
+
+    Attributes
+    ----------
+    limit, path, label : str
+        Kind of limit, address of its value, and what to call it.
+    wanted : float
+        Its value.
+    least : callable
+        What to make least to see how much of it is needed.
+    """
+
+    problem: PlanningProblem
+    limit: str
+    path: str
+    label: str
+    wanted: float
+    least: Least
 
 
 def _relaxations(problem: PlanningProblem) -> list[Relaxation]:
-    """Every limit: the problem without it, its name and value, and what to make least to see what is needed."""
+    """The problem without each of its limits in turn."""
     limits = problem.limits
     result: list[Relaxation] = []
     for offer in problem.offers:
         if offer.stock is not None:
             free = tuple(replace(o, stock=None) if o.name == offer.name else o for o in problem.offers)
             short = offer.lot > 1 and offer.stock - offer.owned < offer.lot
-            limit = "minimum_order" if short else "stock"
-            label = f"stock of {offer.name}" + (f" (sold in lots of {offer.lot})" if short else "")
-            result.append((replace(problem, offers=free), limit, float(offer.stock), label, _units(offer)))
-    if limits.usd_per_hour is not None:
-        relaxed = replace(problem, limits=replace(limits, usd_per_hour=None))
-        result.append((relaxed, "usd_per_hour", limits.usd_per_hour, "limits.usd_per_hour", _cost))
-    if limits.power_w is not None:
-        relaxed = replace(problem, limits=replace(limits, power_w=None))
-        result.append((relaxed, "power_kw", limits.power_w / 1e3, "limits.power_kw", _power))
-    if limits.devices is not None:
-        relaxed = replace(problem, limits=replace(limits, devices=None))
-        result.append((relaxed, "devices", float(limits.devices), "limits.devices", _devices))
+            result.append(
+                Relaxation(
+                    problem=replace(problem, offers=free),
+                    limit="minimum_order" if short else "stock",
+                    path=format_path(["devices", offer.name, "stock"]),
+                    label=f"stock of {offer.name}" + (f" (sold in lots of {offer.lot})" if short else ""),
+                    wanted=float(offer.stock),
+                    least=_units(offer),
+                )
+            )
+    fleet: list[tuple[str, float | None, Limits, Least]] = [
+        ("usd_per_hour", limits.usd_per_hour, replace(limits, usd_per_hour=None), _cost),
+        (
+            "power_kw",
+            None if limits.power_w is None else limits.power_w / 1e3,
+            replace(limits, power_w=None),
+            _power,
+        ),
+        ("devices", limits.devices, replace(limits, devices=None), _devices),
+    ]
+    result += [
+        Relaxation(
+            problem=replace(problem, limits=rest),
+            limit=name,
+            path=f"limits.{name}",
+            label=f"limits.{name}",
+            wanted=float(value),
+            least=least,
+        )
+        for name, value, rest, least in fleet
+        if value is not None
+    ]
     return result
 
 
@@ -198,14 +260,13 @@ def _devices(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
     return terms
 
 
-def _least(formulation: Formulation, least: Least, solver: Backend, settings: Settings) -> float | None:
-    """Least value of a quantity over all plans; None where there is no plan."""
+def _least(formulation: Formulation, least: Least, solver: Backend, settings: Settings) -> Outcome:
+    """Make a quantity least over all plans."""
     merged: dict[pulp.LpVariable, float] = {}
     for variable, coefficient in least(formulation):
         merged[variable] = merged.get(variable, 0.0) + coefficient
     formulation.model.setObjective(pulp.LpAffineExpression(list(merged.items())))
-    outcome = solver.solve(formulation.model, settings)
-    return None if outcome.values is None or outcome.objective is None else outcome.objective
+    return solver.solve(formulation.model, settings)
 
 
 def _first_limit(problem: PlanningProblem) -> str:
