@@ -135,7 +135,7 @@ def limiting(problem: PlanningProblem, solver: Backend, settings: Settings) -> I
         if outcome.values is None or outcome.objective is None:
             continue
         enough = _rounded_up(outcome.objective)
-        needed = f"at least {enough:g} is needed" if outcome.termination == "optimal" else f"{enough:g} is enough"
+        needed = f"at least {enough:.6g} is needed" if outcome.termination == "optimal" else f"{enough:.6g} is enough"
         reasons.append(
             Reason(
                 limit=relaxed.limit,

@@ -294,5 +294,5 @@ def _infeasible(document: PlanDocument) -> Iterator[RenderableType]:
     for reason in document.infeasibility.reasons:
         yield Padding(_line((f"{reason.limit}: ", "bold"), (printable(reason.text), "")), (0, 0, 0, 2))
     for mend in document.infeasibility.mends:
-        change = _line(("try ", ""), (f"{printable(mend.change)} = {significant(mend.to)}", "green"))
+        change = _line(("try ", ""), (f"{printable(mend.change)} = {mend.to:.10g}", "green"))
         yield Padding(change, (0, 0, 0, 2))
