@@ -12,6 +12,7 @@ import click
 from epd_opt._version import __version__
 from epd_opt.cli.catalog import catalog
 from epd_opt.cli.instances import init, schema, validate
+from epd_opt.cli.predicting import predict
 from epd_opt.cli.solvers import solvers
 from epd_opt.cli.solving import solve
 from epd_opt.errors import EpdError
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (init, validate, solve, catalog, schema, solvers):
+for command in (init, validate, solve, predict, catalog, schema, solvers):
     cli.add_command(command)
 
 

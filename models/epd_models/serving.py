@@ -1,0 +1,348 @@
+"""Serving at a fixed concurrency: what a closed-loop benchmark of a worker would measure, from the planner's own stage
+times.
+
+``concurrency`` clients send a prompt, wait for its last token and send the next one at once. With B of them in flight on
+a replica, its tokens come every
+
+    L = step(B) + (1 - w) * B * prefill_s / output_tokens
+
+seconds, since each of them has one prompt read per ``output_tokens`` iterations; the share w is read in the opening burst,
+when all clients start together and wait for first tokens instead. A first token takes prefill and the
+overheads of its iteration, the wait behind other prompts (a machine-repairman queue: think time ``output_tokens * L``,
+service prefill and a step), the share w of the opening burst, and, where the KV cache holds
+fewer sequences than there are clients, the wait for room.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from epd_models import catalog
+from epd_models.architecture import Architecture
+from epd_models.catalog import UnknownCard
+from epd_models.device import Device
+from epd_models.engine import Engine
+from epd_models.measurements import Measurement
+from epd_models.memory import activation_bytes, kv_shape, language_weights_bytes
+from epd_models.parallelism import IllegalParallelism, Parallelism
+from epd_models.precision import Precision, UnsupportedPrecision
+from epd_models.stages.decode import decode_step
+from epd_models.stages.prefill import prefill_time
+from epd_models.worker import Worker
+
+QUEUE_SHARE = 0.25
+"""Part of the machine-repairman wait, which is for random service, that closed loops of equal requests show: they keep
+the spacing in which their first prompts were read. Fitted by hand on public runs."""
+
+_FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "w8a8": "int8", "int8": "int8", "int4": "int4"}
+_FORMATS |= {"fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+_SUFFIX = re.compile(r"-(?:FP8|NVFP4|FP4|MXFP4|BF16|AWQ|Instruct)$", re.IGNORECASE)
+_POOLS = re.compile(r"\bP(\d+)\(([^)]*)\)\s*D(\d+)\(([^)]*)\)")
+_DEGREE = re.compile(r"(tp|pp|adp|mep)(\d+)")
+
+
+class Unpredictable(ValueError):
+    """A row that names no worker the models can build; the message is its ``reason``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Replicas of one worker."""
+
+    worker: Worker
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A closed-loop benchmark at fixed lengths.
+
+    Attributes
+    ----------
+    decode : Group
+        The workers that decode; they read the prompts too unless ``prefill`` does.
+    prefill : Group or None
+        Workers that read prompts for them.
+    prompt_tokens, output_tokens : float
+        Of every request.
+    concurrency : float
+        Requests in flight over all replicas.
+    """
+
+    decode: Group
+    prefill: Group | None = None
+    prompt_tokens: float
+    output_tokens: float
+    concurrency: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTimes:
+    """Mean time to first token and mean interval between tokens, seconds."""
+
+    ttft_s: float
+    itl_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is predicted for a measured row.
+
+    Attributes
+    ----------
+    times : ServedTimes or None
+        None where nothing can be predicted.
+    reason : str
+        Why not, or how the row was read where its fields contradict each other; empty otherwise.
+    """
+
+    row: Measurement
+    times: ServedTimes | None
+    reason: str
+
+
+def predict(rows: Iterable[Measurement]) -> list[Prediction]:
+    """Predictions for measured rows, in their order; a row that cannot be predicted says why and the others go on."""
+    predictions = []
+    for row in rows:
+        try:
+            run, note = run_of(row)
+            predictions.append(Prediction(row=row, times=closed_loop(run), reason=note))
+        except Unpredictable as error:
+            predictions.append(Prediction(row=row, times=None, reason=str(error)))
+    return predictions
+
+
+def closed_loop(run: Run) -> ServedTimes:
+    """Times of a run on aggregated workers, or on prefill and decode workers apart."""
+    return _together(run) if run.prefill is None else _apart(run, run.prefill)
+
+
+def in_flight(worker: Worker, *, clients: float, prompt_tokens: float, output_tokens: float) -> float:
+    """Sequences that decode together on a replica with so many clients: all of them, as far as the KV cache holds them.
+
+    A sequence holds its prompt and, on average, half of its output. The engine's limit of sequences is taken to be
+    raised to the concurrency, as benchmarks do.
+    """
+    engine, cut = worker.engine, worker.cut
+    used = language_weights_bytes(worker.model, worker.precision, cut) + activation_bytes(worker.model, engine, cut)
+    room = worker.device.memory_bytes * engine.memory_fraction - used - engine.runtime_bytes
+    held = kv_shape(worker.model, worker.precision, cut).held(prompt_tokens + output_tokens / 2.0)
+    return min(clients, max(1.0, room / held * cut.attention_data))
+
+
+def _together(run: Run) -> ServedTimes:
+    worker, clients = run.decode.worker, run.concurrency / run.decode.replicas
+    prompt, output = run.prompt_tokens, run.output_tokens
+    batch = in_flight(worker, clients=clients, prompt_tokens=prompt, output_tokens=output)
+    step = _step_s(worker, batch, prompt + output / 2.0)
+    prefill = prefill_time(worker)
+    busy = float(prefill.busy_s(np.array([prompt]))[0])
+    own = float(prefill.own_s(np.array([prompt]))[0]) + prefill.per_chunk + worker.engine.request_overhead_s
+    opening_share = worker.coefficients.opening_share
+    interval = step + (1.0 - opening_share) * batch * busy / output
+    wait = QUEUE_SHARE * repairman_wait(batch, busy + step, output * interval)
+    opening = opening_share * batch * busy
+    room = (clients - batch) / batch * (output * interval + busy + step)
+    return ServedTimes(ttft_s=own + wait + opening + room, itl_s=interval)
+
+
+def _apart(run: Run, prefill_group: Group) -> ServedTimes:
+    """Prompts queue at the prefill workers, decode steps carry no prompts; the hand-over is left out (it overlaps with
+    prefill layer by layer)."""
+    worker, clients = run.decode.worker, run.concurrency / run.decode.replicas
+    prompt, output = run.prompt_tokens, run.output_tokens
+    reader = prefill_group.worker
+    prefill = prefill_time(reader)
+    busy = float(prefill.busy_s(np.array([prompt]))[0]) + prefill.per_chunk
+    own = float(prefill.own_s(np.array([prompt]))[0]) + prefill.per_chunk + reader.engine.request_overhead_s
+    decoding = clients
+    for _ in range(20):
+        batch = in_flight(worker, clients=max(1.0, decoding), prompt_tokens=prompt, output_tokens=output)
+        step = _step_s(worker, batch, prompt + output / 2.0)
+        readers = run.concurrency / prefill_group.replicas
+        wait = repairman_wait(readers, busy, output * step)
+        decoding = clients * output * step / (output * step + wait + own)
+    opening = reader.coefficients.opening_share * readers * busy
+    return ServedTimes(ttft_s=own + QUEUE_SHARE * wait + opening + step, itl_s=step)
+
+
+def _step_s(worker: Worker, batch: float, context: float) -> float:
+    lane = batch / worker.cut.pipeline
+    step = decode_step(worker, sequences=lane)
+    return step.seconds(lane, context) / step.tokens
+
+
+def repairman_wait(clients: float, service_s: float, think_s: float) -> float:
+    """Mean wait of a customer in a closed queue of one server (approximate mean-value analysis, Schweitzer 1979).
+
+    >>> repairman_wait(1.0, 0.1, 10.0)
+    0.0
+    >>> round(repairman_wait(100.0, 1.0, 0.0), 6)
+    99.0
+    """
+    slack = think_s - clients * service_s
+    response = (math.sqrt(slack**2 + 4.0 * service_s * think_s) - slack) / 2.0
+    return max(0.0, response - service_s)
+
+
+def run_of(row: Measurement) -> tuple[Run, str]:
+    """The run that a measured row describes, and a note where its fields had to be interpreted.
+
+    Raises
+    ------
+    Unpredictable
+        With the reason.
+    """
+    model, device, engine = _model(row.text("model")), _device(row.text("gpu")), _engine(row.text("engine"))
+    precision = _precision(row, model, device)
+    sizes = {name: _number(row, name) for name in ("isl", "osl", "concurrency")}
+    mode = row.text("mode") or "agg"
+    decode: Group
+    readers: Group | None = None
+    note = ""
+    if mode == "disagg":
+        decode, readers = _pools(row, model, device, precision, engine)
+    elif mode in ("agg", "aggregated"):
+        cut, note = _cut(row, model)
+        stated = row.degree("tp") * row.degree("pp") * row.degree("attention_dp")
+        replicas = max(1, int(_number(row, "n_gpu")) // stated) if not note else 1
+        decode = _group(model, device, cut, precision, engine, replicas)
+    else:
+        raise Unpredictable(f"mode {mode!r} is neither 'agg' nor 'disagg'")
+    run = Run(
+        decode=decode,
+        prefill=readers,
+        prompt_tokens=sizes["isl"],
+        output_tokens=sizes["osl"],
+        concurrency=sizes["concurrency"],
+    )
+    return run, note
+
+
+def _cut(row: Measurement, model: Architecture) -> tuple[Parallelism, str]:
+    """Parallel degrees of an aggregated row.
+
+    Public tables write the degree of expert parallelism into the tensor or attention-data degree as well: ranks that
+    hold experts (``moe_tp * moe_ep``) settle how many devices there are.
+    """
+    _number(row, "tp")
+    tensor, pipeline, data = row.degree("tp"), row.degree("pp"), row.degree("attention_dp")
+    if model.experts is None:
+        return Parallelism(tensor=tensor, pipeline=pipeline), ""
+    slices, expert = row.degree("moe_tp"), row.degree("moe_ep")
+    if tensor == data > 1 and expert == tensor * data:
+        return Parallelism(attention_data=tensor, expert=tensor, pipeline=pipeline), _reading(row, tensor)
+    if tensor == 1 and slices == expert > 1 and data == slices * expert:
+        return Parallelism(attention_data=expert, expert=expert, pipeline=pipeline), _reading(row, expert)
+    devices = int(row.numbers.get("n_gpu", 0.0))
+    if data == 1 and tensor > devices > 0 and tensor == devices * expert:
+        return Parallelism(tensor=devices, pipeline=pipeline, expert=min(expert, devices)), _reading(row, devices)
+    note = ""
+    if slices * expert > tensor * data and (slices * expert) % tensor == 0:
+        data = slices * expert // tensor
+        note = f"read as {data} ranks of attention data parallelism: moe_tp x moe_ep is {slices * expert}"
+    ranks = tensor * data
+    expert = max(degree for degree in range(1, min(expert, ranks) + 1) if ranks % degree == 0)
+    return Parallelism(tensor=tensor, pipeline=pipeline, attention_data=data, expert=expert), note
+
+
+def _reading(row: Measurement, devices: int) -> str:
+    fields = ", ".join(f"{name} {row.text(name)}" for name in ("n_gpu", "tp", "attention_dp", "moe_tp", "moe_ep"))
+    return f"read as one replica on {devices} devices: its degrees count expert parallelism twice ({fields})"
+
+
+def _pools(
+    row: Measurement, model: Architecture, device: Device, precision: Precision, engine: Engine
+) -> tuple[Group, Group]:
+    found = _POOLS.search(row.text("notes"))
+    if found is None:
+        raise Unpredictable("prefill and decode apart need worker counts in `notes`, as P1(tp8 mep8) D2(tp8 mep8)")
+    readers, reader, decoders, decoder = found.groups()
+    cuts = []
+    for text in (reader, decoder):
+        degrees = {name: int(number) for name, number in _DEGREE.findall(text)}
+        ranks = degrees.get("tp", 1) * degrees.get("adp", 1)
+        expert = max(d for d in range(1, ranks + 1) if ranks % d == 0 and d <= max(1, degrees.get("mep", 1)))
+        cuts.append(
+            Parallelism(
+                tensor=degrees.get("tp", 1),
+                pipeline=degrees.get("pp", 1),
+                attention_data=degrees.get("adp", 1),
+                expert=expert if model.experts is not None else 1,
+            )
+        )
+    return (
+        _group(model, device, cuts[1], precision, engine, int(decoders)),
+        _group(model, device, cuts[0], precision, engine, int(readers)),
+    )
+
+
+def _group(
+    model: Architecture, device: Device, cut: Parallelism, precision: Precision, engine: Engine, replicas: int
+) -> Group:
+    try:
+        worker = Worker.checked(model=model, device=device, cut=cut, precision=precision, engine=engine)
+    except (IllegalParallelism, UnsupportedPrecision) as error:
+        raise Unpredictable(str(error)) from None
+    weights = language_weights_bytes(model, precision, cut)
+    if weights > device.memory_bytes:
+        raise Unpredictable(
+            f"{device.sku} {cut.label}: weights of {weights / 2**30:.1f} GiB per device exceed its "
+            f"{device.memory_bytes / 2**30:.1f} GiB"
+        )
+    return Group(worker=worker, replicas=replicas)
+
+
+def _precision(row: Measurement, model: Architecture, device: Device) -> Precision:
+    """Weights as the row says, or as published; an 8-bit KV cache beside narrow weights where the device has one."""
+    stated = row.text("dtype").lower()
+    if stated and stated not in _FORMATS:
+        raise Unpredictable(f"dtype {stated!r} is unknown; known are {', '.join(_FORMATS)}")
+    weights = _FORMATS[stated] if stated else model.native_weights
+    if model.native_weights == "mxfp4":
+        weights = "mxfp4"
+    narrow = weights != "bf16" and "fp8" in device.kv_formats
+    return Precision(weights=weights, kv_cache="fp8" if narrow else "bf16")
+
+
+def _model(name: str) -> Architecture:
+    """A model by name or alias; precision and tuning marks at the end of a checkpoint's name are dropped until one is
+    known."""
+    tried = [name, name.rsplit("/", 1)[-1]]
+    while _SUFFIX.search(tried[-1]):
+        tried.append(_SUFFIX.sub("", tried[-1]))
+    for candidate in tried:
+        try:
+            return catalog.model(candidate)
+        except UnknownCard:
+            continue
+    try:
+        return catalog.model(name)
+    except UnknownCard as error:
+        raise Unpredictable(str(error)) from None
+
+
+def _device(name: str) -> Device:
+    try:
+        return catalog.device(name)
+    except UnknownCard as error:
+        raise Unpredictable(str(error)) from None
+
+
+def _engine(name: str) -> Engine:
+    try:
+        return catalog.engine(name)
+    except UnknownCard as error:
+        raise Unpredictable(str(error)) from None
+
+
+def _number(row: Measurement, column: str) -> float:
+    if column not in row.numbers:
+        raise Unpredictable(f"{column} is {row.text(column)!r}, not a number" if row.text(column) else f"{column} is empty")
+    return row.numbers[column]

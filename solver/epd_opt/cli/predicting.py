@@ -1,0 +1,167 @@
+"""`epd-opt predict`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from epd_models.measurements import Measurement, MeasurementsError, duplicates, read_measurements
+from epd_models.serving import Prediction
+from epd_models.serving import predict as predict_rows
+from epd_opt.cli.terminal import echo_json
+from epd_opt.errors import InvalidInput, Problem, UsageError
+
+_ADDED = ("predicted_ttft_ms", "predicted_itl_ms", "reason")
+
+
+@click.command()
+@click.argument("measurements", type=click.Path(allow_dash=True))
+@click.option("-o", "--output", metavar="FILE", help="Write the rows with their predictions to this CSV file.")
+@click.option("--json", "as_json", is_flag=True, help="Print rows and error summary as JSON instead of CSV.")
+@click.option("-q", "--quiet", is_flag=True, help="No error summary and no warnings on standard error.")
+def predict(measurements: str, output: str | None, as_json: bool, quiet: bool) -> int:
+    """Predict what serving benchmarks measure, with the planner's own models.
+
+    MEASUREMENTS is a CSV file, or - for standard input, with the columns model, dtype, gpu, engine, n_gpu, tp, isl, osl,
+    concurrency, ttft_ms, itl_ms (both may be empty) and, where they matter, pp, attention_dp, moe_tp, moe_ep, mode.
+    The rows come back on standard output with predicted_ttft_ms, predicted_itl_ms and the reason where there is none; an
+    error summary per model, GPU and engine goes to standard error.
+    """
+    text, name = _read(measurements)
+    try:
+        rows = read_measurements(text, file=name)
+    except MeasurementsError as error:
+        raise InvalidInput(_problems(error)) from None
+    predictions = predict_rows(rows)
+    if all(p.times is None for p in predictions):
+        raise InvalidInput(_problem(name, p.row.line, p.reason) for p in predictions)
+    groups = _groups(predictions)
+    if as_json:
+        document = {
+            "rows": [{**row.cells, **_cells(prediction)} for row, prediction in zip(rows, predictions, strict=True)],
+            "summary": groups,
+        }
+        echo_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    elif output is None:
+        click.echo(_table(rows, predictions), nl=False)
+    if output is not None:
+        _write(output, _table(rows, predictions))
+    if not quiet:
+        for line, earlier in duplicates(rows):
+            click.echo(f"warning: {name}:{line}: says the same as line {earlier}; it counts twice", err=True)
+        click.echo(_summary(groups, predictions), nl=False, err=True)
+    return 0
+
+
+def _read(path: str) -> tuple[str, str]:
+    name = "<stdin>" if path == "-" else path
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return data.decode("utf-8-sig"), name
+    except OSError as error:
+        raise InvalidInput([Problem(file=name, message=f"cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 text (byte {error.start})"
+        raise InvalidInput([Problem(file=name, message=message)]) from None
+
+
+def _problems(error: MeasurementsError) -> list[Problem]:
+    return [_problem(error.file, one.line, one.message, path=one.column, hint=one.hint) for one in error.complaints]
+
+
+def _problem(file: str, line: int, message: str, *, path: str = "", hint: str = "") -> Problem:
+    return Problem(file=file, line=line, column=1, path=path, message=message, hint=hint)
+
+
+def _cells(prediction: Prediction) -> dict[str, float | str | None]:
+    times = prediction.times
+    return {
+        "predicted_ttft_ms": None if times is None else float(f"{times.ttft_s * 1e3:.6g}"),
+        "predicted_itl_ms": None if times is None else float(f"{times.itl_s * 1e3:.6g}"),
+        "reason": prediction.reason,
+    }
+
+
+def _table(rows: Sequence[Measurement], predictions: Sequence[Prediction]) -> str:
+    columns = [column for column in rows[0].cells if column not in _ADDED]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*columns, *_ADDED])
+    for row, prediction in zip(rows, predictions, strict=True):
+        added = ["" if value is None else value for value in _cells(prediction).values()]
+        writer.writerow([*(row.text(column) for column in columns), *added])
+    return buffer.getvalue()
+
+
+def _groups(predictions: Sequence[Prediction]) -> list[dict[str, str | int | float | None]]:
+    """Errors per (model, gpu, engine), the whole last; rows without measurements count as predicted only."""
+    keys = list(dict.fromkeys(_key(p.row) for p in predictions))
+    groups = [(key, [p for p in predictions if _key(p.row) == key]) for key in keys]
+    if len(groups) > 1:
+        groups.append((("all", "", ""), list(predictions)))
+    return [
+        {
+            "model": key[0],
+            "gpu": key[1],
+            "engine": key[2],
+            "rows": len(members),
+            "predicted": sum(p.times is not None for p in members),
+            **_errors("itl", [(p.row.itl_s, p.times.itl_s) for p in members if p.times is not None]),
+            **_errors("ttft", [(p.row.ttft_s, p.times.ttft_s) for p in members if p.times is not None]),
+        }
+        for key, members in groups
+    ]
+
+
+def _key(row: Measurement) -> tuple[str, str, str]:
+    return row.text("model"), row.text("gpu"), row.text("engine")
+
+
+def _errors(name: str, pairs: Sequence[tuple[float | None, float]]) -> dict[str, float | None]:
+    off = [100.0 * (predicted / measured - 1.0) for measured, predicted in pairs if measured is not None]
+    if not off:
+        return {f"{name}_median_error_percent": None, f"{name}_mean_error_percent": None, f"{name}_bias_percent": None}
+    absolute = [abs(value) for value in off]
+    return {
+        f"{name}_median_error_percent": round(statistics.median(absolute), 2),
+        f"{name}_mean_error_percent": round(statistics.fmean(absolute), 2),
+        f"{name}_bias_percent": round(statistics.median(off), 2),
+    }
+
+
+def _summary(groups: Sequence[dict[str, str | int | float | None]], predictions: Sequence[Prediction]) -> str:
+    def figure(value: str | int | float | None) -> str:
+        return f"{value:.1f}" if isinstance(value, float) else "-"
+
+    counted = ("model", "gpu", "engine", "rows", "predicted")
+    heads: tuple[str, ...] = (*counted, "ITL median %", "mean %", "TTFT median %", "mean %")
+    lines = [heads]
+    for group in groups:
+        shown = [figure(group[f"{time}_{kind}_error_percent"]) for time in ("itl", "ttft") for kind in ("median", "mean")]
+        lines.append((*(str(group[key]) for key in counted), *shown))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    text = "absolute errors of predictions against measurements\n"
+    for line in lines:
+        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        text += "  ".join(cells).rstrip() + "\n"
+    reasons: dict[str, int] = {}
+    for prediction in predictions:
+        if prediction.times is None:
+            reasons[prediction.reason] = reasons.get(prediction.reason, 0) + 1
+    for reason, count in sorted(reasons.items(), key=lambda item: -item[1]):
+        text += f"{count} row{'s' if count > 1 else ''} not predicted: {reason}\n"
+    return text
+
+
+def _write(output: str, text: str) -> None:
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot write: {error.strerror}") from None
