@@ -44,7 +44,7 @@ PAGE = ROOT / "docs/accuracy.md"
 ENGINES = ("vllm", "sglang", "trtllm")
 HELD_FIXED = {"attention_share": 0.6}
 SPECULATIVE = ("R1",)
-"""Models whose public runs mostly use their multi-token-prediction layer without saying so: evaluated, not fitted on."""
+"""Models whose public runs mostly use multi-token prediction without saying so: evaluated, not fitted on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,8 @@ def reduce_run(run: Run, row: Measurement) -> dict[str, float | list[float]]:
     def costs(**loud: float) -> tuple[float, float, float]:
         loud_worker = silent(worker, **loud)
         prefill = prefill_time(loud_worker)
-        step = decode_step(loud_worker, sequences=lane).seconds(lane, context)
+        decoding = decode_step(loud_worker, sequences=lane)
+        step = decoding.seconds(lane, context) / decoding.tokens
         own = float(prefill.own_s(prompt)[0]) + prefill.per_chunk
         return step, float(prefill.busy_s(prompt)[0]), own
 

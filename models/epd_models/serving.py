@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from epd_models import catalog
 from epd_models.architecture import Architecture
 from epd_models.catalog import UnknownCard
 from epd_models.device import Device
-from epd_models.engine import Engine
+from epd_models.engine import Engine, Speculative
 from epd_models.measurements import Measurement
 from epd_models.memory import activation_bytes, kv_shape, language_weights_bytes
 from epd_models.parallelism import IllegalParallelism, Parallelism
@@ -41,6 +41,10 @@ the spacing in which their first prompts were read. Fitted by hand on public run
 
 _FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "w8a8": "int8", "int8": "int8", "int4": "int4"}
 _FORMATS |= {"fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+_UNFLAGGED_DRAFTS = {("DeepSeek-R1", "trtllm"): Speculative(draft_tokens=1, accepted_tokens=0.8)}
+"""Checkpoints and engines whose public runs draft with the model's own multi-token prediction without saying so: with one
+draft, kept as often as its authors report (0.85 to 0.9) or a little less, the error of their intervals falls from a half to
+a sixth."""
 _SUFFIX = re.compile(r"-(?:FP8|NVFP4|FP4|MXFP4|BF16|AWQ|Instruct)$", re.IGNORECASE)
 _POOLS = re.compile(r"\bP(\d+)\(([^)]*)\)\s*D(\d+)\(([^)]*)\)")
 _DEGREE = re.compile(r"(tp|pp|adp|mep)(\d+)")
@@ -200,6 +204,9 @@ def run_of(row: Measurement) -> tuple[Run, str]:
         With the reason.
     """
     model, device, engine = _model(row.text("model")), _device(row.text("gpu")), _engine(row.text("engine"))
+    for (checkpoint, drafter), speculative in _UNFLAGGED_DRAFTS.items():
+        if checkpoint in row.text("model") and engine.name == drafter:
+            engine = replace(engine, speculative=speculative)
     precision = _precision(row, model, device)
     sizes = {name: _number(row, name) for name in ("isl", "osl", "concurrency")}
     mode = row.text("mode") or "agg"
@@ -211,10 +218,13 @@ def run_of(row: Measurement) -> tuple[Run, str]:
     elif mode in ("agg", "aggregated"):
         cut, note = _cut(row, model)
         stated = row.degree("tp") * row.degree("pp") * row.degree("attention_dp")
-        replicas = max(1, int(_number(row, "n_gpu")) // stated) if not note else 1
+        replicas = 1 if note else max(1, int(_number(row, "n_gpu")) // stated)
         decode = _group(model, device, cut, precision, engine, replicas)
     else:
         raise Unpredictable(f"mode {mode!r} is neither 'agg' nor 'disagg'")
+    if decode.worker.engine.speculative is not None:
+        drafts = "read as drafting one token by multi-token prediction, as public runs of this checkpoint do unflagged"
+        note = f"{note}; {drafts}" if note else drafts
     run = Run(
         decode=decode,
         prefill=readers,
