@@ -160,4 +160,4 @@ def test_every_row_of_a_model_has_its_own_name() -> None:
     for problem in (split(), with_spares(), two_entries(limits)):
         built = build(problem)
         names = [name for family in FAMILIES for name, _ in family(built.sets, built.variables)]
-        assert len(set(names)) == len(names) == len(built.model.constraints)
+        assert len(set(names)) == len(names) == len(built.model.constraints())
