@@ -20,7 +20,9 @@ class Coefficients:
         Achieved share of memory bandwidth when streaming dense weights, routed experts (grouped kernels over whichever
         experts a batch hits) and the KV cache.
     prefill_share, decode_share, encode_share : float
-        Achieved share of peak FLOP/s in the dense matrices of prefill, of decode and in the vision transformer.
+        Achieved share of peak FLOP/s in the dense matrices of prefill, of decode and of the vision transformer.
+    encode_attention_share : float
+        Achieved share of the 16-bit peak in the vision transformer's attention.
     expert_share : float
         Achieved share of peak FLOP/s in the grouped matrices of routed experts, in prefill and decode.
     attention_share : float
@@ -64,6 +66,7 @@ class Coefficients:
     prefill_share: float
     decode_share: float
     encode_share: float
+    encode_attention_share: float
     expert_share: float
     attention_share: float
     narrow_share: float

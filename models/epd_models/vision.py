@@ -186,14 +186,19 @@ def encode_flops(tower: VisionTower, positions: float, sequences: float = 1) -> 
     sequences : float
         Attention sequences that they form, taken as equally long.
     """
-    length = positions / sequences
     blocks = block_parameters(tower)
     projector = max(0.0, tower.parameters - blocks)
+    matrices = 2.0 * (blocks * positions + projector * positions / tower.merge**2)
+    return matrices + attention_flops(tower, positions, sequences)
+
+
+def attention_flops(tower: VisionTower, positions: float, sequences: float = 1) -> float:
+    """The part of :func:`encode_flops` in which positions attend to each other."""
+    length = positions / sequences
     window = length if tower.window_px is None else min(length, (tower.window_px // tower.patch_px) ** 2)
     windowed = tower.layers - tower.full_attention_layers
     seen = tower.full_attention_layers * length + windowed * window
-    matrices = 2.0 * (blocks * positions + projector * positions / tower.merge**2)
-    return matrices + 4.0 * positions * seen * tower.hidden
+    return 4.0 * positions * seen * tower.hidden
 
 
 def block_parameters(tower: VisionTower) -> float:

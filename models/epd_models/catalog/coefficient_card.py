@@ -18,6 +18,7 @@ _SHARES = (
     "prefill_share",
     "decode_share",
     "encode_share",
+    "encode_attention_share",
     "expert_share",
     "attention_share",
     "narrow_share",
@@ -38,6 +39,7 @@ _TIMES = {
 _ABOUT = ("source", "confidence", "date", "note")
 _NOT_ENGINES = ("name", "aliases", "from", *_ABOUT)
 _USUAL = {
+    "encode_attention_share": ("encode_share", 1.0),
     "expert_bandwidth_share": ("bandwidth_share", 0.8),
     "kv_bandwidth_share": ("bandwidth_share", 0.85),
     "expert_share": ("prefill_share", 0.5),
