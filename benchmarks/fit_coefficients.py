@@ -435,6 +435,8 @@ def card_text(family: str, fits: Mapping[str, Mapping[str, float]], data: Data, 
             "  note: >-",
             f"    {mine.sum()} runs of {models};",
             f"    interval of held-out groups: median error {median:.1f} %, 90th percentile {most:.0f} %",
+            "  fitted_error:",
+            f"    itl: {{median: {median / 100.0:.3g}, p90: {most / 100.0:.3g}, points: {mine.sum()}}}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from epd_models.catalog import store
 from epd_models.catalog.errors import CardError
 from epd_models.catalog.fields import Fields
 from epd_models.device import Coefficients
-from epd_models.provenance import Confidence, Provenance
+from epd_models.provenance import Confidence, FittedError, Provenance
 
 _SHARES = (
     "bandwidth_share",
@@ -36,6 +37,7 @@ _TIMES = {
     "prompt_overhead_ms": ("prompt_overhead_s", 1e3),
     "image_overhead_ms": ("image_overhead_s", 1e3),
 }
+_QUANTITIES: tuple[Literal["itl", "ttft", "image"], ...] = ("itl", "ttft", "image")
 _ABOUT = ("source", "confidence", "date", "note")
 _NOT_ENGINES = ("name", "aliases", "from", *_ABOUT)
 _USUAL = {
@@ -73,7 +75,8 @@ def coefficients_from_card(
     card : str or mapping
         The name of a coefficients card, or a mapping of engine names to figures: shares of a peak in (0, 1], overheads
         in the milliseconds and microseconds that the keys name. With the key ``from``, a mapping starts from a
-        coefficients card and holds only what differs.
+        coefficients card and holds only what differs. An engine's ``fitted_error`` says how far the fit is off:
+        ``{itl: {median, p90, points, held_out}}``, and the same for ``ttft`` and ``image``.
     path, source, confidence
         For messages, and for the provenance of figures that state none.
 
@@ -104,9 +107,30 @@ def _layers(card: Mapping[str, Any], path: str, source: str, confidence: Confide
     layers: list[tuple[str, Layer]] = []
     for engine in sorted((key for key in fields if key not in _NOT_ENGINES), key=lambda key: key != "default"):
         entry = fields.child(engine)
-        stated = entry.provenance(about.source, about.confidence)
+        stated = replace(entry.provenance(about.source, about.confidence), fitted_error=_fitted_error(entry))
         layers.append((engine, (_figures(entry), stated)))
     return layers
+
+
+def _fitted_error(entry: Fields) -> tuple[FittedError, ...]:
+    """Errors of the fit behind an engine's figures; figures that override them state errors of their own."""
+    fields = entry.child("fitted_error", {})
+    found = []
+    for quantity in _QUANTITIES:
+        if quantity in fields:
+            error = fields.child(quantity)
+            found.append(
+                FittedError(
+                    quantity=quantity,
+                    median=error.number("median"),
+                    p90=error.number("p90", None),
+                    points=error.integer("points", minimum=1),
+                    held_out=error.flag("held_out", True),
+                )
+            )
+            error.close()
+    fields.close()
+    return tuple(found)
 
 
 def _figures(entry: Fields) -> dict[str, float]:

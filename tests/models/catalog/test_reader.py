@@ -9,7 +9,7 @@ from epd_models import catalog
 from epd_models.catalog import CardError
 from epd_models.catalog.coefficient_card import coefficients_from_card
 from epd_models.catalog.tariff_card import constants_from_card
-from epd_models.provenance import Confidence
+from epd_models.provenance import Confidence, FittedError
 
 
 def changed(card, path, value):
@@ -106,6 +106,37 @@ def test_a_device_overrides_its_architectures_coefficients():
     assert merged["sglang"].step_overhead_s == pytest.approx(9e-3)
     assert merged["default"].bandwidth_share == catalog.device("H100-SXM").coefficients["default"].bandwidth_share
     assert merged["vllm"].provenance.source == "my bench"
+
+
+def test_fitted_coefficients_say_how_far_they_are_off():
+    """The error of a fit is read with its figures, and figures that override them do not inherit it."""
+    device = catalog.device("H100-SXM")
+    assert device.coefficients_for("vllm").provenance.error_of("itl").median < 0.3
+    assert device.coefficients_for("nobody").provenance.fitted_error == ()
+    errors = {"itl": {"median": 0.07, "p90": 0.4, "points": 343}, "image": {"median": 0.1, "points": 4, "held_out": False}}
+    card = {"from": "hopper", "vllm": {"step_overhead_ms": 9}, "sglang": {"step_overhead_ms": 9, "fitted_error": errors}}
+    merged = coefficients_from_card(card, path="mine", source="my bench", confidence=Confidence.MEASURED)
+    assert merged["vllm"].provenance.fitted_error == ()
+    assert merged["sglang"].provenance.error_of("itl") == FittedError(quantity="itl", median=0.07, p90=0.4, points=343)
+    assert not merged["sglang"].provenance.error_of("image").held_out
+    assert merged["sglang"].provenance.error_of("ttft") is None
+
+
+@pytest.mark.parametrize(
+    ("errors", "complaint"),
+    [
+        ({"tpot": {"median": 0.1, "points": 3}}, "'tpot' is not a key"),
+        ({"itl": {"median": 0.1}}, "'points' is missing"),
+        ({"itl": {"median": -0.1, "points": 3}}, "at least 0"),
+        ({"itl": 0.1}, "expected a mapping"),
+    ],
+)
+def test_fitted_errors_that_make_no_sense_are_refused(errors, complaint):
+    """An error of a fit needs a known quantity, a median and the number of points behind it."""
+    with pytest.raises(catalog.CardError, match=complaint):
+        coefficients_from_card(
+            {"from": "hopper", "vllm": {"fitted_error": errors}}, path="mine", source="x", confidence=Confidence.USER
+        )
 
 
 def test_unknown_coefficients_are_an_unknown_card():
