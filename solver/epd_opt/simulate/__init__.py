@@ -1,0 +1,1 @@
+"""The discrete-event twin of a planned fleet: the judge of every plan."""

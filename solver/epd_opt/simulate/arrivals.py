@@ -1,0 +1,144 @@
+"""Requests as they arrive: drawn from the classes of a plan, or read from a trace. The seam between the two is `Arrival`."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epd_models.distribution import Distribution
+from epd_models.request import RequestLoad
+from epd_models.workload import RequestClass
+
+_BLOCK = 1024
+"""Requests drawn at once of each class; memory does not grow with the length of a run."""
+
+Floats = NDArray[np.float64]
+
+
+class Arrival(NamedTuple):
+    """One request. A named tuple, because hundreds of thousands pass through a simulation.
+
+    Attributes
+    ----------
+    time_s : float
+        Seconds from the start of the run; never falls from one arrival to the next.
+    class_name : str or None
+        Class of the plan that it belongs to; None leaves the choice to the simulator, which takes the class of the nearest
+        size among those with (or without) images.
+    text_tokens, output_tokens : float
+        Tokens of the prompt without its images, and of the answer (at least 1).
+    image_count : int
+        Images, or steps of a clip.
+    image_tokens : float or None
+        Language-model tokens of all its images together; None means those of the class's own images.
+    image_sizes : tuple of (int, int)
+        Width and height of each image in pixels where the trace knows them; they go before ``image_tokens``.
+    cached_tokens : float or None
+        Prompt tokens found in the prefix cache; None means those of the class.
+    """
+
+    time_s: float
+    class_name: str | None
+    text_tokens: float
+    output_tokens: float
+    image_count: int = 0
+    image_tokens: float | None = None
+    image_sizes: tuple[tuple[int, int], ...] = ()
+    cached_tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A class of requests as something to draw from.
+
+    Attributes
+    ----------
+    rate : float
+        Requests/s, above zero.
+    scv : float
+        Squared coefficient of variation of the gaps: gamma distributed, exponential at 1, equal at 0.
+    image_counts : Distribution
+        Images (or clip steps) per request.
+    """
+
+    name: str
+    rate: float
+    scv: float
+    text_tokens: Distribution
+    output_tokens: Distribution
+    image_counts: Distribution
+
+    @classmethod
+    def of_class(cls, request: RequestClass, load: RequestLoad | None) -> Source:
+        """From a class, and its load on the plan's model where the plan has one."""
+        if load is not None:
+            counts = Distribution.of_values(load.images)
+        else:
+            counts = request.images.count if request.images is not None else Distribution.constant(0)
+        return cls(
+            name=request.name,
+            rate=request.rate,
+            scv=request.interarrival_scv,
+            text_tokens=request.text_tokens,
+            output_tokens=request.output_tokens,
+            image_counts=counts,
+        )
+
+    def arrivals(self, rng: np.random.Generator) -> Iterator[Arrival]:
+        """An endless stream of requests in order of time."""
+        time = 0.0
+        while True:
+            times = time + np.cumsum(self._gaps(rng))
+            time = float(times[-1])
+            yield from map(
+                Arrival,
+                times.tolist(),
+                itertools.repeat(self.name),
+                _whole(self.text_tokens, rng),
+                _whole(self.output_tokens, rng),
+                map(int, _whole(self.image_counts, rng, least=0.0)),
+            )
+
+    def _gaps(self, rng: np.random.Generator) -> Floats:
+        if self.scv == 0.0:
+            return np.full(_BLOCK, 1.0 / self.rate)
+        return rng.gamma(1.0 / self.scv, self.scv / self.rate, _BLOCK)
+
+
+def _whole(sizes: Distribution, rng: np.random.Generator, *, least: float = 1.0) -> list[float]:
+    """A block of whole sizes, at least ``least``."""
+    if not sizes.varies:
+        return [max(float(round(sizes.values[0])), least)] * _BLOCK
+    values, weights = sizes.arrays()
+    chosen = np.searchsorted(np.cumsum(weights)[:-1], rng.random(_BLOCK), side="right")
+    drawn: list[float] = np.maximum(np.round(values[chosen]), least).tolist()
+    return drawn
+
+
+def drawn(sources: Sequence[Source], seed: int) -> Iterator[Arrival]:
+    """The endless merged stream of several classes.
+
+    Each class draws from a generator of its own, told apart by the class's place in the order of names, so the stream of one
+    does not depend on the rates of the others.
+    """
+    ordered = sorted(sources, key=lambda source: source.name)
+    seeds = np.random.SeedSequence(seed).spawn(len(ordered))
+    streams = [s.arrivals(np.random.default_rng(child)) for s, child in zip(ordered, seeds, strict=True)]
+    return streams[0] if len(streams) == 1 else heapq.merge(*streams)
+
+
+def distance(source: Source, arrival: Arrival) -> float:
+    """How far an arrival's sizes are from a class's means, on a logarithmic scale."""
+    pairs = (
+        (source.text_tokens.mean, arrival.text_tokens),
+        (source.output_tokens.mean, arrival.output_tokens),
+        (source.image_counts.mean, float(arrival.image_count)),
+    )
+    return sum(abs(math.log((mean + 1.0) / (found + 1.0))) for mean, found in pairs)
