@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pulp
@@ -14,6 +14,7 @@ from epd_opt.address import format_path
 from epd_opt.backends import Backend, Outcome, Settings
 from epd_opt.document import Infeasibility, Mend, Reason
 from epd_opt.formulation import Formulation, build
+from epd_opt.formulation.constraints import Family
 from epd_opt.offering import Offering
 from epd_opt.problem import Limits, Offer, PlanningProblem
 from epd_opt.prune import connected
@@ -118,7 +119,7 @@ def _shortfall(rejection: Rejection) -> float:
     return abs(ratio - 1.0)
 
 
-def limiting(problem: PlanningProblem, solver: Backend, settings: Settings) -> Infeasibility:
+def limiting(problem: PlanningProblem, solver: Backend, settings: Settings, more: Sequence[Family] = ()) -> Infeasibility:
     """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
     leaves a plan, with the least value that would do; all limits together where no single one is enough.
 
@@ -129,7 +130,7 @@ def limiting(problem: PlanningProblem, solver: Backend, settings: Settings) -> I
     decided = True
     relaxations = _relaxations(problem)
     for relaxed in relaxations:
-        formulation = build(relaxed.problem)
+        formulation = build(relaxed.problem, more)
         outcome = _least(formulation, relaxed.least, solver, settings)
         decided &= outcome.termination in ("optimal", "infeasible")
         if outcome.values is None or outcome.objective is None:

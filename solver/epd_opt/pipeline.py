@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
 from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, Settings, SolverFailed, backend, out_of_time
 from epd_opt.formulation import build
+from epd_opt.formulation.constraints import Family
 from epd_opt.infeasible import limiting, unservable
 from epd_opt.instance import Instance
-from epd_opt.offering import offering
+from epd_opt.offering import Offering, offering
 from epd_opt.plan import Plan
 from epd_opt.prune import prune
 from epd_opt.reading import read
-from epd_opt.resolve import resolve
+from epd_opt.resolve import Resolved, resolve
 from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
 
@@ -55,18 +56,42 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
         offered = offering(resolved, each=clock.check)
     except OutOfTime:
         return Plan(stopped_document(resolved, out_of_time(solver), start))
+    return search(resolved, offered, solver, start=start, say=say)
+
+
+def search(
+    resolved: Resolved,
+    offered: Offering,
+    solver: Clocked,
+    *,
+    start: float,
+    say: Callable[[str], None] = lambda _: None,
+    more: Sequence[Family] = (),
+) -> Plan:
+    """The cheapest fleet among what is on offer, verified, or why there is none.
+
+    Parameters
+    ----------
+    solver : Clocked
+        A back-end with the time that it may take.
+    start : float
+        When the work began (``time.perf_counter``).
+    more : sequence of Family
+        Constraints that the fleet must keep beside those of every plan.
+    """
+    instance = resolved.instance
     why = unservable(resolved, offered)
     if why is not None:
         return Plan(infeasible_document(resolved, why, None, start))
     problem = prune(offered.problem)
     say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
     settings = Settings(gap=instance.solver.gap, time_limit_s=None, threads=instance.solver.threads)
-    formulation = build(problem)
+    formulation = build(problem, more)
     say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
     outcome = solver.solve(formulation.model, settings)
     say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
     if outcome.termination == "infeasible":
-        why = limiting(problem, solver, settings)
+        why = limiting(problem, solver, settings, more)
         return Plan(infeasible_document(resolved, why, outcome, start))
     if outcome.values is None and outcome.termination in ("error", "unbounded"):
         raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())

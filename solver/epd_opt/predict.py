@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from epd_models.candidate import Arc
 from epd_models.loop import predicted_interval
+from epd_models.placement import Context
 from epd_models.placement.generate import Behaviour, hand_over_s
 from epd_models.pool import Hop
 from epd_models.queueing import predicted_wait
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.resolve import Resolved
-from epd_opt.solution import PoolSolution, Solution
+from epd_opt.solution import PoolSolution, Solution, Way
 
 _TOLERANCE = 1e-6
 
@@ -27,44 +30,105 @@ class ClassTimes:
     slo_met: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    """A class's passage through one modelled pool at the load that it really carries.
+
+    Attributes
+    ----------
+    index : int
+        Of the pool in its solution.
+    crossing_s : float
+        Hand-over from the pool before; infinite where the two may not exchange it.
+    waits_s : Mapping[str, float]
+        Wait in each queue that the class meets, each at its share of the risk.
+    """
+
+    index: int
+    pool: PoolSolution
+    behaviour: Behaviour
+    hop: Hop
+    crossing_s: float
+    waits_s: Mapping[str, float]
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds from arrival at the pool to leaving it."""
+        return self.hop.delay_s(sum(self.waits_s.values()))
+
+    @property
+    def interval_s(self) -> tuple[float, float] | None:
+        """Predicted interval of the class: its mean, and its quantile at the class's percentile; None where it has none."""
+        loop, tokens = self.behaviour.pool.loop, self.behaviour.pool.tokens_per_step
+        if loop is None or self.hop.load.averaging_steps <= 0:
+            return None
+        found = predicted_interval(loop, self.pool.serves(), self.pool.replicas, 1.0 - self.hop.promise.itl_eps)
+        mean, quantile = found[self.hop.name]
+        return mean / tokens, quantile / tokens
+
+
+def context_for(resolved: Resolved) -> Context | None:
+    """What all modelled pools share; None where none are."""
+    loads, _ = loads_of(resolved)
+    return context_of(resolved, loads) if resolved.model is not None and loads else None
+
+
+def legs(context: Context | None, offered: Offering, solution: Solution, way: Way) -> list[Leg]:
+    """The modelled pools of a way, in order; measured ones add no delay."""
+    found = []
+    for index, arc in way.steps:
+        pool = solution.pools[index]
+        behaviour = offered.behaviours.get(pool.candidate.key)
+        if behaviour is None:
+            continue
+        assert context is not None
+        hop = _hop(behaviour, arc.request_class)
+        found.append(
+            Leg(
+                index=index,
+                pool=pool,
+                behaviour=behaviour,
+                hop=hop,
+                crossing_s=_crossing_s(context, behaviour, hop, arc),
+                waits_s=waits_s(pool, behaviour, hop),
+            )
+        )
+    return found
+
+
+def _crossing_s(context: Context, behaviour: Behaviour, hop: Hop, arc: Arc) -> float:
+    if arc.start.sender is None:
+        return 0.0
+    crossing = hand_over_s(context, hop.receives, arc.start.sender, behaviour.pool, hop.start)
+    return math.inf if crossing is None else crossing
+
+
 def class_times(resolved: Resolved, offered: Offering, solution: Solution) -> dict[str, ClassTimes]:
     """Predicted times of every class with a rate."""
-    loads, _ = loads_of(resolved)
-    context = context_of(resolved, loads) if resolved.model is not None and loads else None
+    context = context_for(resolved)
     result = {}
     for request in resolved.requests:
         ttft: list[float] = []
         itl: list[float] = []
         for way in solution.ways[request.name]:
-            modelled = [
-                (solution.pools[p], arc, behaviour)
-                for p, arc in way.steps
-                if (behaviour := offered.behaviours.get(solution.pools[p].candidate.key)) is not None
-            ]
-            if not modelled:
-                continue
-            assert context is not None
             total = 0.0
-            for pool, arc, behaviour in modelled:
-                hop = _hop(behaviour, request.name)
-                if arc.start.sender is not None:
-                    crossing = hand_over_s(context, hop.receives, arc.start.sender, behaviour.pool, hop.start)
-                    total += math.inf if crossing is None else crossing
-                total += hop.delay_s(waits_s(pool, behaviour, hop))
-                interval = _interval_s(pool, behaviour, hop)
-                itl += [] if interval is None else [interval]
-            ttft.append(total)
+            modelled = legs(context, offered, solution, way)
+            for leg in modelled:
+                total += leg.crossing_s
+                total += leg.delay_s
+                itl += [] if leg.interval_s is None else [leg.interval_s[1]]
+            ttft += [total] if modelled else []
         result[request.name] = _judged(resolved, request.name, ttft, itl)
     return result
 
 
-def waits_s(pool: PoolSolution, behaviour: Behaviour, hop: Hop) -> float:
-    """Waits of a class over the queues of a pool, each at its share of the risk."""
+def waits_s(pool: PoolSolution, behaviour: Behaviour, hop: Hop) -> dict[str, float]:
+    """Waits of a class in the queues of a pool, each at its share of the risk."""
     flows = pool.serves()
-    total = 0.0
+    waits = {}
     for queue in behaviour.pool.queues:
         if queue.name in hop.queues:
-            total += predicted_wait(
+            waits[queue.name] = predicted_wait(
                 queue.served(frozenset(flows)),
                 flows,
                 pool.replicas,
@@ -72,7 +136,7 @@ def waits_s(pool: PoolSolution, behaviour: Behaviour, hop: Hop) -> float:
                 servers_per_replica=queue.servers_per_replica,
                 point=behaviour.waiting[queue.name].point if queue.name in behaviour.waiting else None,
             )
-    return total
+    return waits
 
 
 def reinforced(offered: Offering, solution: Solution) -> Solution:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pulp
 
-from epd_opt.formulation.constraints import FAMILIES
+from epd_opt.formulation.constraints import FAMILIES, Family
 from epd_opt.formulation.objective import Scale, objective, scale
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables, add_variables
@@ -23,14 +24,14 @@ class Formulation:
     scale: Scale
 
 
-def build(problem: PlanningProblem) -> Formulation:
-    """Build the model: variables, objective, and every family of :data:`FAMILIES`."""
+def build(problem: PlanningProblem, more: Iterable[Family] = ()) -> Formulation:
+    """Build the model: variables, objective, every family of :data:`FAMILIES`, and ``more`` that a question adds."""
     sets = Sets(problem=problem)
     model = pulp.LpProblem("epd_opt", pulp.LpMinimize)
     variables = add_variables(model, sets)
     scaling = scale(sets)
     model.setObjective(objective(sets, variables, scaling))
-    for family in FAMILIES:
+    for family in (*FAMILIES, *more):
         for name, row in family(sets, variables):
             model.addConstraint(row, name)
     return Formulation(model=model, sets=sets, variables=variables, scale=scaling)
