@@ -13,8 +13,7 @@ from epd_models.workload import RequestClass
 from epd_opt.address import format_path
 from epd_opt.backends import Backend, Outcome, Settings
 from epd_opt.document import Infeasibility, Mend, Reason
-from epd_opt.formulation import Formulation, build
-from epd_opt.formulation.constraints import Family
+from epd_opt.formulation import Formulation, Question, build
 from epd_opt.offering import Offering
 from epd_opt.problem import Limits, Offer, PlanningProblem
 from epd_opt.prune import connected
@@ -119,7 +118,9 @@ def _shortfall(rejection: Rejection) -> float:
     return abs(ratio - 1.0)
 
 
-def limiting(problem: PlanningProblem, solver: Backend, settings: Settings, more: Sequence[Family] = ()) -> Infeasibility:
+def limiting(
+    problem: PlanningProblem, solver: Backend, settings: Settings, questions: Sequence[Question] = ()
+) -> Infeasibility:
     """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
     leaves a plan, with the least value that would do; all limits together where no single one is enough.
 
@@ -128,9 +129,9 @@ def limiting(problem: PlanningProblem, solver: Backend, settings: Settings, more
     reasons: list[Reason] = []
     mends: list[Mend] = []
     decided = True
-    relaxations = _relaxations(problem)
-    for relaxed in relaxations:
-        formulation = build(relaxed.problem, more)
+    found = relaxations(problem)
+    for relaxed in found:
+        formulation = build(relaxed.problem, questions)
         outcome = _least(formulation, relaxed.least, solver, settings)
         decided &= outcome.termination in ("optimal", "infeasible")
         if outcome.values is None or outcome.objective is None:
@@ -147,7 +148,7 @@ def limiting(problem: PlanningProblem, solver: Backend, settings: Settings, more
         )
         mends.append(Mend(change=relaxed.path, to=enough))
     if not reasons:
-        names = ", ".join(relaxed.label for relaxed in relaxations) or "stock"
+        names = ", ".join(relaxed.label for relaxed in found) or "stock"
         text = f"no plan keeps all limits together ({names}); relax several"
         if not decided:
             text = f"no plan keeps all limits ({names}); there was no time to find out which of them is in the way"
@@ -178,6 +179,8 @@ class Relaxation:
         Its value.
     least : callable
         What to make least to see how much of it is needed.
+    device : str or None
+        The device entry that it is a limit of; None for limits of the whole fleet.
     """
 
     problem: PlanningProblem
@@ -186,14 +189,15 @@ class Relaxation:
     label: str
     wanted: float
     least: Least
+    device: str | None = None
 
 
-def _relaxations(problem: PlanningProblem) -> list[Relaxation]:
+def relaxations(problem: PlanningProblem) -> list[Relaxation]:
     """The problem without each of its limits in turn."""
     limits = problem.limits
     result: list[Relaxation] = []
     for offer in problem.offers:
-        if offer.stock is not None:
+        if offer.stock is not None and offer.for_sale:
             free = tuple(replace(o, stock=None) if o.name == offer.name else o for o in problem.offers)
             short = offer.lot > 1 and offer.stock - offer.owned < offer.lot
             result.append(
@@ -204,6 +208,7 @@ def _relaxations(problem: PlanningProblem) -> list[Relaxation]:
                     label=f"stock of {offer.name}" + (f" (sold in lots of {offer.lot})" if short else ""),
                     wanted=float(offer.stock),
                     least=_units(offer),
+                    device=offer.name,
                 )
             )
     fleet: list[tuple[str, float | None, Limits, Least]] = [

@@ -8,12 +8,13 @@ from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
 from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, Settings, SolverFailed, backend, out_of_time
-from epd_opt.formulation import build
-from epd_opt.formulation.constraints import Family
+from epd_opt.document import Infeasibility
+from epd_opt.formulation import Question, build
 from epd_opt.infeasible import limiting, unservable
 from epd_opt.instance import Instance
 from epd_opt.offering import Offering, offering
 from epd_opt.plan import Plan
+from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.reading import read
 from epd_opt.resolve import Resolved, resolve
@@ -66,7 +67,9 @@ def search(
     *,
     start: float,
     say: Callable[[str], None] = lambda _: None,
-    more: Sequence[Family] = (),
+    questions: Sequence[Question] = (),
+    pruned: PlanningProblem | None = None,
+    diagnose: bool = True,
 ) -> Plan:
     """The cheapest fleet among what is on offer, verified, or why there is none.
 
@@ -76,22 +79,27 @@ def search(
         A back-end with the time that it may take.
     start : float
         When the work began (``time.perf_counter``).
-    more : sequence of Family
+    questions : sequence of Question
         Constraints that the fleet must keep beside those of every plan.
+    pruned : PlanningProblem, optional
+        The pruned problem of an earlier search, every class of which has a way to its end.
+    diagnose : bool
+        Whether to look for the reasons where nothing is feasible.
     """
     instance = resolved.instance
-    why = unservable(resolved, offered)
+    why = unservable(resolved, offered) if pruned is None else None
     if why is not None:
         return Plan(infeasible_document(resolved, why, None, start))
-    problem = prune(offered.problem)
+    problem = prune(offered.problem) if pruned is None else pruned
     say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
     settings = Settings(gap=instance.solver.gap, time_limit_s=None, threads=instance.solver.threads)
-    formulation = build(problem, more)
+    formulation = build(problem, questions)
     say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
     outcome = solver.solve(formulation.model, settings)
     say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
     if outcome.termination == "infeasible":
-        why = limiting(problem, solver, settings, more)
+        nothing = Infeasibility(reasons=[], mends=[])
+        why = limiting(problem, solver, settings, questions) if diagnose else nothing
         return Plan(infeasible_document(resolved, why, outcome, start))
     if outcome.values is None and outcome.termination in ("error", "unbounded"):
         raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())

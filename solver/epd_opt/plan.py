@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from epd_opt.errors import InvalidInput, Problem
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from epd_opt.explain import Explanation
 
 
 class Plan:
@@ -98,6 +100,20 @@ class Plan:
         from epd_opt.figures import plan_figure
 
         return plan_figure(self.document)
+
+    def explain(
+        self,
+        *,
+        why_not: Sequence[str] = (),
+        without: Sequence[str] = (),
+        share: float | str | None = None,
+        runners_up: int = 3,
+        time_limit_s: float | None = None,
+    ) -> Explanation:
+        """What binds, what the runner-up plans cost, and what was asked about; see :func:`epd_opt.explain.explain`."""
+        from epd_opt.explain import explain
+
+        return explain(self, why_not=why_not, without=without, share=share, runners_up=runners_up, time_limit_s=time_limit_s)
 
     def _repr_html_(self) -> str:
         from epd_opt.render import plan_html

@@ -48,6 +48,8 @@ class Offer:
         Purchase price of one bought unit with its share of the host; 0 when rented.
     power_w : float
         Nameplate IT power of one unit, host included.
+    for_sale : bool
+        Whether there are units to be had beside the owned ones.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Offer:
     busy_usd_per_unit_second: float
     capex_usd: float
     power_w: float
+    for_sale: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

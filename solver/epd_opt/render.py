@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from epd_opt.document import ClassResult, Cost, DeviceUse, PlanDocument, Pool
+from epd_opt.document import ClassResult, Cost, DeviceUse, Infeasibility, PlanDocument, Pool
 from epd_opt.wording import fullest, labels, milliseconds, money, printable, requirement, share, significant
 
 WIDTH = 100
@@ -32,6 +32,11 @@ def plan_text(document: PlanDocument, *, color: bool = False, width: int = WIDTH
     warnings : bool
         Whether warnings are part of it.
     """
+    return view_text(plan_view(document, width=width, warnings=warnings), color=color, width=width)
+
+
+def view_text(view: RenderableType, *, color: bool, width: int) -> str:
+    """A view as text."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -42,14 +47,19 @@ def plan_text(document: PlanDocument, *, color: bool = False, width: int = WIDTH
         highlight=False,
         legacy_windows=False,
     )
-    console.print(plan_view(document, width=width, warnings=warnings))
+    console.print(view)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def plan_html(document: PlanDocument) -> str:
     """The plan as an HTML fragment."""
+    return view_html(plan_view(document))
+
+
+def view_html(view: RenderableType) -> str:
+    """A view as an HTML fragment."""
     console = Console(file=io.StringIO(), width=WIDTH, record=True, force_jupyter=False, highlight=False)
-    console.print(plan_view(document))
+    console.print(view)
     style = "line-height:1.25;font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace"
     return console.export_html(inline_styles=True, code_format=f'<pre style="{style}">{{code}}</pre>')
 
@@ -59,7 +69,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
     wide = width >= WIDTH
     parts: list[RenderableType]
     if document.infeasibility is not None:
-        parts = list(_infeasible(document))
+        parts = list(infeasible_view(document.instance, document.infeasibility))
     elif document.cost is None:
         parts = [
             _line((printable(document.instance), "bold"), (": stopped without a plan", "bold yellow")),
@@ -104,7 +114,7 @@ def _count(number: float, thing: str) -> str:
     return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
 
 
-def _table(*columns: str) -> Table:
+def ruled(*columns: str) -> Table:
     """A table of these columns; a leading ``>`` puts a column's cells to the right."""
     table = Table(box=_RULED, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
@@ -123,7 +133,7 @@ def _name(text: str) -> Text:
 
 
 def _pools(document: PlanDocument, *, wide: bool) -> Padding:
-    table = _table("", "pool", ">replicas", ">devices", "requests/s", ">$/h")
+    table = ruled("", "pool", ">replicas", ">devices", "requests/s", ">$/h")
     for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
         spare = f" + {pool.spare_replicas} spare" if pool.spare_replicas else ""
         serves = [f"{printable(name)} {significant(rate)}" for name, rate in pool.serves.items()]
@@ -140,7 +150,7 @@ def _pools(document: PlanDocument, *, wide: bool) -> Padding:
 
 def _classes(document: PlanDocument) -> Padding:
     whole = any(result.e2e_ms is not None for result in document.classes.values())
-    table = _table(
+    table = ruled(
         "class",
         ">req/s",
         ">TTFT ms",
@@ -188,7 +198,7 @@ def _ways(result: ClassResult, letters: dict[str, str]) -> str:
 
 
 def _binding(document: PlanDocument, *, wide: bool) -> Iterator[Padding]:
-    table = _table("", "what binds", "", *(["also"] if wide else []))
+    table = ruled("", "what binds", "", *(["also"] if wide else []))
     for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
         used = fullest(pool)
         if used:
@@ -207,7 +217,7 @@ def _binding(document: PlanDocument, *, wide: bool) -> Iterator[Padding]:
 
 def _settings(document: PlanDocument) -> Iterator[Padding]:
     """What to start the replicas with; measured workers bring their own settings."""
-    table = _table(
+    table = ruled(
         "",
         "run with",
         ">sequences",
@@ -244,7 +254,7 @@ def _degrees(pool: Pool) -> str:
 
 
 def _devices(document: PlanDocument, cost: Cost) -> Padding:
-    table = _table(
+    table = ruled(
         "device",
         ">in use",
         ">owned",
@@ -288,11 +298,11 @@ def _origin(document: PlanDocument) -> Iterator[RenderableType]:
     yield Padding(Text(text, style="dim"), (1, 0, 0, 0))
 
 
-def _infeasible(document: PlanDocument) -> Iterator[RenderableType]:
-    assert document.infeasibility is not None
-    yield _line((printable(document.instance), "bold"), (": infeasible", "bold red"))
-    for reason in document.infeasibility.reasons:
+def infeasible_view(instance: str, why: Infeasibility) -> Iterator[RenderableType]:
+    """Why nothing serves an instance, and what would change that."""
+    yield _line((printable(instance), "bold"), (": infeasible", "bold red"))
+    for reason in why.reasons:
         yield Padding(_line((f"{reason.limit}: ", "bold"), (printable(reason.text), "")), (0, 0, 0, 2))
-    for mend in document.infeasibility.mends:
+    for mend in why.mends:
         change = _line(("try ", ""), (f"{printable(mend.change)} = {mend.to:.10g}", "green"))
         yield Padding(change, (0, 0, 0, 2))

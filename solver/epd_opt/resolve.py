@@ -315,6 +315,7 @@ def _offer(
         busy_usd_per_unit_second=(power_w - idle_w) * per_joule if own_site else 0.0,
         capex_usd=0.0 if purchase is None else purchase * (1.0 + rules.host_share),
         power_w=power_w,
+        for_sale=price is not None,
     ), refused
 
 

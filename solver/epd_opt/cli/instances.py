@@ -13,6 +13,7 @@ from epd_opt.backends import backend
 from epd_opt.cli.terminal import echo_json
 from epd_opt.document import plan_json_schema
 from epd_opt.errors import UsageError
+from epd_opt.explain import explanation_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.resolve import resolve
 from epd_opt.wording import printable
@@ -57,8 +58,8 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["instance", "plan"]))
+@click.argument("what", type=click.Choice(["instance", "plan", "explanation"]))
 def schema(what: str) -> None:
-    """Print the JSON Schema of instances or plans."""
-    document = instance_json_schema() if what == "instance" else plan_json_schema()
-    echo_json(json.dumps(document, indent=2, ensure_ascii=False))
+    """Print the JSON Schema of instances, plans or explanations."""
+    of = {"instance": instance_json_schema, "plan": plan_json_schema, "explanation": explanation_json_schema}
+    echo_json(json.dumps(of[what](), indent=2, ensure_ascii=False))

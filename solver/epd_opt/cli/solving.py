@@ -48,7 +48,7 @@ def solve(
     INSTANCE is a YAML or JSON file, or - for standard input. The plan goes to standard output, everything else to
     standard error.
     """
-    _check_solver(solver)
+    check_solver(solver)
     _check_output(output)
     options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
@@ -73,7 +73,8 @@ def solve(
     return EXIT_CODES[document.status]
 
 
-def _check_solver(name: str | None) -> None:
+def check_solver(name: str | None) -> None:
+    """Refuse an unknown solver by the option's name."""
     if name is not None and name not in BACKENDS:
         near = difflib.get_close_matches(name, BACKENDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pulp
 
-from epd_opt.formulation.constraints import FAMILIES, Family
+from epd_opt.formulation.constraints import FAMILIES, Rows
 from epd_opt.formulation.objective import Scale, objective, scale
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables, add_variables
 from epd_opt.problem import PlanningProblem
+
+Question = Callable[[pulp.LpProblem, Sets, Variables], Rows]
+"""Constraints that a question adds to those of every plan; it may add variables of its own to the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +27,17 @@ class Formulation:
     scale: Scale
 
 
-def build(problem: PlanningProblem, more: Iterable[Family] = ()) -> Formulation:
-    """Build the model: variables, objective, every family of :data:`FAMILIES`, and ``more`` that a question adds."""
+def build(problem: PlanningProblem, questions: Iterable[Question] = ()) -> Formulation:
+    """Build the model: variables, objective, every family of :data:`FAMILIES`, and what questions add."""
     sets = Sets(problem=problem)
     model = pulp.LpProblem("epd_opt", pulp.LpMinimize)
     variables = add_variables(model, sets)
     scaling = scale(sets)
     model.setObjective(objective(sets, variables, scaling))
-    for family in (*FAMILIES, *more):
+    for family in FAMILIES:
         for name, row in family(sets, variables):
+            model.addConstraint(row, name)
+    for question in questions:
+        for name, row in question(model, sets, variables):
             model.addConstraint(row, name)
     return Formulation(model=model, sets=sets, variables=variables, scale=scaling)

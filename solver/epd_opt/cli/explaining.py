@@ -1,0 +1,72 @@
+"""`epd-opt explain`."""
+
+from __future__ import annotations
+
+import click
+
+from epd_opt.backends import backend
+from epd_opt.cli.solving import EXIT_CODES, check_solver
+from epd_opt.cli.terminal import echo_json, progress, wants_color, width
+from epd_opt.explain import RUNNERS_UP, explain, plan_or_instance
+from epd_opt.explain.view import explanation_text
+from epd_opt.instance import Instance
+from epd_opt.render import WIDTH
+
+
+@click.command(name="explain")
+@click.argument("source", metavar="PLAN|INSTANCE", type=click.Path(allow_dash=True))
+@click.option("--why-not", multiple=True, metavar="WHAT", help="Price the use of a placement, SKU or PLACEMENT:SKU.")
+@click.option("--without", multiple=True, metavar="WHAT", help="Price doing without a placement, SKU or PLACEMENT:SKU.")
+@click.option("--share", metavar="[CLASS=]S", help="Least share of traffic (of CLASS) that --why-not asks for, 0 to 1.")
+@click.option(
+    "--runners-up", type=click.IntRange(min=0), default=RUNNERS_UP, metavar="N", help="Plans of other structures to find."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON instead of text.")
+@click.option("--solver", metavar="NAME", help="Solver in place of the instance's.")
+@click.option("--gap", type=click.FloatRange(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for all of it.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
+@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
+def explain_command(
+    source: str,
+    why_not: tuple[str, ...],
+    without: tuple[str, ...],
+    share: str | None,
+    runners_up: int,
+    as_json: bool,
+    solver: str | None,
+    gap: float | None,
+    time_limit: float | None,
+    threads: int | None,
+    settings: tuple[str, ...],
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Say what binds, what the next best plans cost, or why nothing is feasible.
+
+    PLAN is a plan document and needs nothing else; an INSTANCE is solved first; - is standard input. Where nothing is
+    feasible, the smallest changes after which something is are looked for.
+    """
+    check_solver(solver)
+    options = {"solver.name": solver, "solver.gap": gap, "solver.threads": threads}
+    overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
+    given = plan_or_instance(source, overrides)
+    if isinstance(given, Instance):
+        backend(given.solver.name)
+    with progress(quiet=quiet, verbose=verbose) as say:
+        explanation = explain(
+            given,
+            why_not=why_not,
+            without=without,
+            share=share,
+            runners_up=runners_up,
+            time_limit_s=time_limit,
+            progress=say,
+        )
+    if as_json:
+        echo_json(explanation.to_json())
+    else:
+        click.echo(explanation_text(explanation.document, color=wants_color(), width=width(WIDTH)), nl=False)
+    return EXIT_CODES[explanation.document.status]

@@ -1,0 +1,183 @@
+"""Why a plan is as it is: what binds, what the runner-up costs, what was asked about; or why there is no plan."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from epd_opt.backends import Clock, OutOfTime
+from epd_opt.document import PlanDocument
+from epd_opt.explain.asked import Target, Traffic, price_of_use, price_without, target, traffic
+from epd_opt.explain.binding import limit_facts, one_less, pool_facts, priced_limits
+from epd_opt.explain.document import ExplanationDocument
+from epd_opt.explain.ground import Ground
+from epd_opt.explain.latency import class_facts
+from epd_opt.explain.runner_up import other_structures
+from epd_opt.explain.source import plan_or_instance
+from epd_opt.instance import Instance
+from epd_opt.pipeline import solve
+from epd_opt.plan import Plan
+
+RUNNERS_UP = 3
+
+
+class Explanation:
+    """An explanation; shows itself in a terminal (``print``) and in a notebook.
+
+    Attributes
+    ----------
+    document : ExplanationDocument
+        All of it, as in the JSON document.
+    """
+
+    def __init__(self, document: ExplanationDocument) -> None:
+        self.document = document
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "document":
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation document as plain data."""
+        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        return plain
+
+    def to_json(self) -> str:
+        """The explanation document as strict JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        from epd_opt.explain.view import explanation_text
+
+        return explanation_text(self.document)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.document.instance!r}: {self.document.status}>"
+
+    def _repr_html_(self) -> str:
+        from epd_opt.explain.view import explanation_html
+
+        return explanation_html(self.document)
+
+
+def explain(
+    plan: Plan | Instance | Mapping[str, Any] | str | Path,
+    *,
+    why_not: Sequence[str] = (),
+    without: Sequence[str] = (),
+    share: float | str | None = None,
+    runners_up: int = RUNNERS_UP,
+    time_limit_s: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Say what binds in a plan, what the next best ones cost, and what was asked about; or why there is no plan.
+
+    Parameters
+    ----------
+    plan : Plan, Instance, mapping or path
+        A plan, which needs nothing else, or an instance, which is solved first.
+    why_not, without : sequence of str
+        Placements, SKUs, ``PLACEMENT:SKU`` or pools whose use, or whose absence, is priced.
+    share : float or str, optional
+        Least share of the traffic that ``why_not`` means, above 0 and up to 1; ``"album=0.5"`` is of one class. Without
+        it, a hundredth of some class is enough.
+    runners_up : int
+        How many plans of other structures to look for.
+    time_limit_s : float, optional
+        Wall-clock seconds for all of it, solving an instance included; default that of the instance.
+    progress : callable, optional
+        Called with one line per step.
+
+    Raises
+    ------
+    InvalidInput, UsageError
+        The input makes no sense, or a name in a question is unknown.
+    """
+    say = progress or (lambda _: None)
+    start = time.perf_counter()
+    known, clock = _solved(plan, time_limit_s, say)
+    document = known.document
+    instance = Instance(**document.instance_document)
+    pools = [pool.name for pool in document.pools]
+    uses = [target(text, instance, pools) for text in why_not]
+    absences = [target(text, instance, pools) for text in without]
+    wanted = None if share is None else traffic(str(share), instance)
+    if document.cost is None:
+        return Explanation(_planless(document, start))
+    try:
+        ground = Ground.of(document, clock, say)
+    except OutOfTime:
+        notes = ["no time was left to build the candidates"]
+        return Explanation(_document(document, start, notes=notes))
+    return Explanation(_explained(ground, uses, absences, wanted, runners_up, start))
+
+
+def _solved(
+    plan: Plan | Instance | Mapping[str, Any] | str | Path, time_limit_s: float | None, say: Callable[[str], None]
+) -> tuple[Plan, Clock]:
+    """The plan to explain, and a clock for all that is to come."""
+    given = plan_or_instance(plan)
+    if isinstance(given, Plan):
+        return given, Clock(time_limit_s or Instance(**given.document.instance_document).solver.time_limit_s)
+    instance = given
+    clock = Clock(time_limit_s or instance.solver.time_limit_s)
+    if time_limit_s is not None:
+        settings = instance.solver.model_copy(update={"time_limit_s": time_limit_s})
+        instance = instance.model_copy(update={"solver": settings})
+    return solve(instance, progress=say), clock
+
+
+class _Budget:
+    """Shares of the time left for searches that are still to come: each gets as much as any other."""
+
+    def __init__(self, searches: int) -> None:
+        self.left = searches
+
+    def share(self) -> float:
+        """Of the next search."""
+        part = 1.0 / max(1, self.left)
+        self.left -= 1
+        return part
+
+
+def _explained(
+    ground: Ground,
+    uses: Sequence[Target],
+    absences: Sequence[Target],
+    wanted: Traffic | None,
+    runners_up: int,
+    start: float,
+) -> ExplanationDocument:
+    pools, classes, limits = pool_facts(ground), class_facts(ground), limit_facts(ground)
+    of_limits = 1 + len(limits) if limits else 0
+    budget = _Budget(len(uses) + len(absences) + runners_up + of_limits + len(pools))
+    answers = [price_of_use(ground, asked, wanted, budget.share) for asked in uses]
+    answers += [price_without(ground, asked, budget.share) for asked in absences]
+    others = list(other_structures(ground, runners_up, budget.share))
+    budget.left = of_limits + len(pools)
+    limits = list(priced_limits(ground, limits, budget.share))
+    budget.left = len(pools)
+    pools = [
+        facts.model_copy(update={"one_less": one_less(ground, pool, share=budget.share())})
+        for facts, pool in zip(pools, ground.document.pools, strict=True)
+    ]
+    return _document(ground.document, start, pools=pools, classes=classes, limits=limits, runners_up=others, why_not=answers)
+
+
+def _planless(document: PlanDocument, start: float) -> ExplanationDocument:
+    notes = [] if document.status == "infeasible" else ["the time limit passed before there was a plan to explain"]
+    return _document(document, start, infeasibility=document.infeasibility, notes=notes)
+
+
+def _document(document: PlanDocument, start: float, **parts: Any) -> ExplanationDocument:
+    return ExplanationDocument(
+        instance=document.instance,
+        status=document.status,
+        usd_per_hour=None if document.cost is None else document.cost.usd_per_hour,
+        seconds=round(time.perf_counter() - start, 3),
+        **parts,
+    )
