@@ -10,6 +10,7 @@ from typing import Literal
 from epd_models.parallelism import Parallelism
 from epd_models.provenance import Confidence
 from epd_models.row import Row
+from epd_models.source import SourceName, TimeOrigin
 from epd_models.transfer import Sender
 
 State = Literal["raw", "encoded", "prefilled", "done"]
@@ -100,8 +101,10 @@ class Candidate:
         Sold units per replica.
     busy_s : Mapping[str, float]
         Replica-seconds of work per request of each class, for the energy that depends on load.
-    provenance : str
-        "analytic" or "measured".
+    provenance : SourceName
+        Source of the times: the weakest of its stages', or "measured".
+    times : tuple of TimeOrigin
+        Where the times of each stage come from; empty for measured workers.
     """
 
     key: str
@@ -116,8 +119,9 @@ class Candidate:
     rows: tuple[Row, ...]
     busy_s: Mapping[str, float]
     operating_point: OperatingPoint
-    provenance: str
+    provenance: SourceName
     confidence: Confidence
+    times: tuple[TimeOrigin, ...] = ()
 
     @property
     def physical(self) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from epd_models.candidate import Stage
 from epd_models.device import Device
 from epd_models.parallelism import Parallelism
 from epd_models.precision import Precision
+from epd_models.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Entry:
         Nameplate and idle IT power of one sold unit, its share of the host included.
     stock : int or None
         Most sold units in use.
+    source : Source or None
+        Where the times of its workers come from; None is the analytic model.
     """
 
     name: str
@@ -32,3 +35,4 @@ class Entry:
     power_w: float
     idle_w: float
     stock: int | None
+    source: Source | None = None

@@ -11,21 +11,37 @@ from epd_models.device import Coefficients, Device
 from epd_models.engine import Engine
 from epd_models.parallelism import Parallelism, check_legal, link_bandwidth
 from epd_models.precision import Precision, check_supported, compute_format
+from epd_models.ratios import LanguageRatios
+from epd_models.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One replica of a model on a device, cut by ``cut`` and run by ``engine``. Build it with :meth:`checked`."""
+    """One replica of a model on a device, cut by ``cut`` and run by ``engine``. Build it with :meth:`checked`.
+
+    Attributes
+    ----------
+    source : Source or None
+        Where its times come from; None is the analytic model.
+    """
 
     model: Architecture
     device: Device
     cut: Parallelism
     precision: Precision
     engine: Engine
+    source: Source | None = None
 
     @classmethod
     def checked(
-        cls, *, model: Architecture, device: Device, cut: Parallelism, precision: Precision, engine: Engine
+        cls,
+        *,
+        model: Architecture,
+        device: Device,
+        cut: Parallelism,
+        precision: Precision,
+        engine: Engine,
+        source: Source | None = None,
     ) -> Worker:
         """A worker that can exist.
 
@@ -38,7 +54,18 @@ class Worker:
         check_supported(device.sku, "the KV cache", precision.kv_cache, device.kv_formats)
         compute_format(precision.weights, device.peaks)
         check_legal(cut, model, device)
-        return cls(model=model, device=device, cut=cut, precision=precision, engine=engine)
+        return cls(model=model, device=device, cut=cut, precision=precision, engine=engine, source=source)
+
+    @property
+    def ratios(self) -> LanguageRatios:
+        """What multiplies the analytic times of prefill and decode.
+
+        Raises
+        ------
+        Uncovered
+            The worker's source has none, and the model may not stand in.
+        """
+        return LanguageRatios() if self.source is None else self.source.language(self)
 
     @property
     def coefficients(self) -> Coefficients:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from epd_models.provenance import Confidence
+from epd_models.placement.origins import checked_origins
+from epd_models.source import TimeOrigin
 from epd_opt import document as doc
 from epd_opt._version import __version__
 from epd_opt.accounting import Holding, holdings, pool_units, spares, total_usd_per_hour
@@ -16,7 +17,7 @@ from epd_opt.bound import proved_bound
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.formulation import Formulation
 from epd_opt.instance import instance_sha256
-from epd_opt.offering import Offering
+from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
 from epd_opt.resolve import Resolved
 from epd_opt.solution import PoolSolution, Solution
@@ -39,10 +40,11 @@ def feasible_document(
     pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
     times = class_times(resolved, offered, solution)
     requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
+    origins = [pool_times(resolved, offered, pool) for pool in solution.pools]
     pools = [
-        _pool(pool, name, spare, float(unit), usd)
-        for pool, name, spare, unit, usd in zip(
-            solution.pools, names, spares(problem, solution.pools), units, pool_cost, strict=True
+        _pool(pool, name, spare, float(unit), usd, origin)
+        for pool, name, spare, unit, usd, origin in zip(
+            solution.pools, names, spares(problem, solution.pools), units, pool_cost, origins, strict=True
         )
     ]
     return _document(
@@ -71,7 +73,20 @@ def feasible_document(
             )
             for name, held in fleet.items()
         },
+        warnings=[
+            f"{name}: {time.warning}" for name, origin in zip(names, origins, strict=True) for time in origin if time.warning
+        ],
     )
+
+
+def pool_times(resolved: Resolved, offered: Offering, pool: PoolSolution) -> tuple[TimeOrigin, ...]:
+    """Where the times of a planned pool come from, with warnings where it asks beyond what they cover; empty for measured
+    workers."""
+    behaviour = offered.behaviours.get(pool.candidate.key)
+    if behaviour is None:
+        return ()
+    context = context_of(resolved, loads_of(resolved)[0])
+    return checked_origins(context, behaviour.pool, pool.candidate.times, pool.serves(), pool.replicas)
 
 
 def with_all_rows(solution: Solution, offered: Offering) -> Solution:
@@ -104,6 +119,7 @@ def _document(
     classes: Mapping[str, doc.ClassResult] | None = None,
     devices: Mapping[str, doc.DeviceUse] | None = None,
     infeasibility: doc.Infeasibility | None = None,
+    warnings: Iterable[str] = (),
 ) -> PlanDocument:
     instance = resolved.instance
     pools = list(pools)
@@ -120,7 +136,7 @@ def _document(
         assumptions=[
             doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence) for a in kept
         ],
-        warnings=list(resolved.warnings),
+        warnings=[*resolved.warnings, *dict.fromkeys(warnings)],
         instance_document=instance.document(),
         cards=dict(resolved.cards),
         provenance=doc.Provenance(
@@ -160,7 +176,9 @@ def _pool_costs(pools: Iterable[PoolSolution], units: list[float], fleet: Mappin
     ]
 
 
-def _pool(pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour: float) -> doc.Pool:
+def _pool(
+    pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour: float, times: tuple[TimeOrigin, ...]
+) -> doc.Pool:
     candidate = pool.candidate
     serves = pool.serves()
     need: dict[str, float] = {}
@@ -203,7 +221,17 @@ def _pool(pool: PoolSolution, name: str, spare: int, units: float, usd_per_hour:
             staffing=dict(point.staffing),
         ),
         provenance=candidate.provenance,
-        confidence=candidate.confidence.label if isinstance(candidate.confidence, Confidence) else "",
+        confidence=min([candidate.confidence, *(time.confidence for time in times)]).label,
+        times=[
+            doc.StageTimes(
+                stage=time.stage,
+                source=time.source,
+                confidence=time.confidence.label,
+                fitted_error=None if time.fitted_error is None else doc.FittedError(**asdict(time.fitted_error)),
+                note="; ".join(part for part in (time.note, time.warning) if part),
+            )
+            for time in times
+        ],
     )
 
 

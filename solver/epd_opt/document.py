@@ -56,6 +56,26 @@ class OperatingPoint(_Part):
     staffing: dict[str, str] = Field(description="Rule that sizes each queue.")
 
 
+class FittedError(_Part):
+    """How far times were off on measurements."""
+
+    quantity: str = Field(description="What was compared: itl, ttft or image (the encode of one image).")
+    median: float = Field(description="Absolute error over the measured value, median; 0.07 is 7 %.")
+    p90: float | None = Field(description="The same at the 90th percentile; null where nobody stated it.")
+    points: int = Field(description="Measurements compared.")
+    held_out: bool = Field(description="Whether the fit had not seen them.")
+
+
+class StageTimes(_Part):
+    """Where the times of one stage come from."""
+
+    stage: str = Field(description="encode, prefill or decode.")
+    source: str = Field(description="analytic, profile or silicon.")
+    confidence: str = Field(description="Weakest confidence among the figures behind the times.")
+    fitted_error: FittedError | None = Field(description="Error of the fit or interpolation; null where nobody compared.")
+    note: str = Field(description="What stands behind the times.")
+
+
 class Pool(_Part):
     """Replicas of one kind at one operating point."""
 
@@ -74,8 +94,13 @@ class Pool(_Part):
     binding: list[str] = Field(description="Requirements that one replica less would break.")
     usd_per_hour: float = Field(description="Share of the fleet's cost, US dollars per hour.")
     operating_point: OperatingPoint
-    provenance: str = Field(description="Source of the pool's times: analytic or measured.")
+    provenance: str = Field(
+        description="Weakest source of the pool's times: analytic, silicon, profile or measured (a measured worker)."
+    )
     confidence: str = Field(description="Weakest confidence among the figures behind the pool's times.")
+    times: list[StageTimes] = Field(
+        default_factory=list, description="Where the times of each stage come from; empty for measured workers."
+    )
 
 
 class Route(_Part):

@@ -19,7 +19,17 @@ from epd_opt.problem import Limits, Offer, PlanningProblem
 from epd_opt.prune import connected
 from epd_opt.resolve import Resolved
 
-_PROGRESS = ("no_price", "precision", "parallelism", "memory", "context_length", "itl_ms", "e2e_ms", "ttft_ms")
+_PROGRESS = (
+    "no_price",
+    "precision",
+    "parallelism",
+    "performance",
+    "memory",
+    "context_length",
+    "itl_ms",
+    "e2e_ms",
+    "ttft_ms",
+)
 """Limits in the order in which a pool meets them: the last one met stands closest to a plan."""
 
 

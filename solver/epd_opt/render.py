@@ -13,7 +13,18 @@ from rich.table import Table
 from rich.text import Text
 
 from epd_opt.document import ClassResult, Cost, DeviceUse, Infeasibility, PlanDocument, Pool
-from epd_opt.wording import fullest, labels, milliseconds, money, printable, requirement, share, significant
+from epd_opt.wording import (
+    fullest,
+    labels,
+    milliseconds,
+    money,
+    printable,
+    requirement,
+    share,
+    significant,
+    sources,
+    weakest,
+)
 
 WIDTH = 100
 _RULED = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
@@ -280,16 +291,13 @@ def _stock(use: DeviceUse) -> str:
     return "unlimited" if use.stock is None else f"{use.stock}"
 
 
-_TRUST = ("estimate", "recalled", "third-party", "datasheet", "measured", "user")
-
-
 def _origin(document: PlanDocument) -> Iterator[RenderableType]:
     """Where the times come from and how far to trust the weakest figure."""
     modelled = [pool for pool in document.pools if pool.provenance != "measured"]
     if modelled:
-        weakest = min((pool.confidence for pool in modelled), key=lambda c: _TRUST.index(c) if c in _TRUST else -1)
         whose = "" if len(modelled) == len(document.pools) else f" of {_count(len(modelled), 'pool')}"
-        text = f"Times{whose} come from the performance models; weakest confidence among their figures: {weakest}."
+        text = f"Times{whose} come from {sources(modelled)}; weakest confidence among their figures: "
+        text += f"{weakest(document.pools)}."
     else:
         text = "All pools are measured workers: they meet every target up to their rates, as the instance says."
     if document.assumptions:

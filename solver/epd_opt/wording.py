@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Sequence
 
@@ -49,6 +50,40 @@ def fullest(pool: Pool) -> list[tuple[str, float]]:
         return kind not in pool.binding, -round(value, 2), kind.endswith("minimum"), kind
 
     return sorted(pool.utilisation.items(), key=order)
+
+
+_TRUST = ("estimate", "recalled", "third-party", "datasheet", "measured", "user")
+_SOURCES = {"analytic": "the performance models", "silicon": "kernel tables", "profile": "measurements"}
+
+
+def sources(pools: Sequence[Pool]) -> str:
+    """What the times of modelled pools come from, in words."""
+    used = {time.source for pool in pools for time in pool.times} or {pool.provenance for pool in pools}
+    return " and ".join(words for name, words in _SOURCES.items() if name in used)
+
+
+def weakest(pools: Sequence[Pool]) -> str:
+    """The weakest of the times of modelled pools: its confidence, whose it is, and how far it was off on measurements.
+
+    Among equally trusted times the one with the largest error counts, and one that was never compared before all.
+    """
+    letters = labels(pools)
+    modelled = [pool for pool in pools if pool.provenance != "measured"]
+    found = [(time, letters[pool.name]) for pool in modelled for time in pool.times]
+    if not found:
+        return min((pool.confidence for pool in modelled), key=_trust)
+    least = min((time.confidence for time, _ in found), key=_trust)
+    time, letter = max(
+        ((time, letter) for time, letter in found if time.confidence == least),
+        key=lambda item: math.inf if item[0].fitted_error is None else item[0].fitted_error.median,
+    )
+    error = time.fitted_error
+    off = "never compared" if error is None else f"off by {error.median:.0%} in the median of {error.points} measurements"
+    return f"{least} ({time.stage} of {letter}, {off})"
+
+
+def _trust(confidence: str) -> int:
+    return _TRUST.index(confidence) if confidence in _TRUST else -1
 
 
 def label(index: int) -> str:

@@ -13,12 +13,14 @@ from epd_models.loop import LoopPoint
 from epd_models.parallelism import Parallelism
 from epd_models.placement.context import Context, NotBuildable
 from epd_models.placement.loops import loop_point
+from epd_models.placement.origins import origins
 from epd_models.placement.table import PLACEMENTS, Placement
 from epd_models.pool import Hop, Pool
 from epd_models.provenance import Confidence
 from epd_models.request import RequestLoad
 from epd_models.risk import LEVEL_SHARES
 from epd_models.row import Row
+from epd_models.source import WEAKEST_FIRST, TimeOrigin
 from epd_models.staffing import StaffedQueue, staffed_queues, strict_tau
 from epd_models.transfer import Sender, transfer_s
 
@@ -310,6 +312,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     not ask for anyway, looser ones are left out."""
     point = None if pool.loop is None else loop_point(pool)
     allowed = _admitted(pool)
+    times = origins(context, pool)
     for wanted in _splits(context, pool, known):
         tau = _stricter(pool, wanted, allowed)
         arcs = [arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)]
@@ -325,7 +328,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
         for waiting in _waiting(pool, tau, names):
             rows = _waiting_rows(pool, waiting)
             free |= all(row.implied_by(other, rates) for row in rows)
-            yield _candidate(context, pool, point, waiting, tuple(sorted(arcs)), (*rows, *other), tau)
+            yield _candidate(context, pool, times, point, waiting, tuple(sorted(arcs)), (*rows, *other), tau)
         if free:
             return
 
@@ -378,6 +381,7 @@ def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Ite
 def _candidate(
     context: Context,
     pool: Pool,
+    times: tuple[TimeOrigin, ...],
     point: LoopPoint | None,
     waiting: Mapping[str, StaffedQueue],
     arcs: tuple[Arc, ...],
@@ -431,14 +435,8 @@ def _candidate(
             if point is None
             else {name: t.interval / pool.tokens_per_step for name, t in point.promised if name in names},
         ),
-        provenance="analytic",
-        confidence=_weakest(pool.entry, context),
+        provenance=min((time.source for time in times), key=WEAKEST_FIRST.index),
+        confidence=Confidence(min(time.confidence for time in times)),
+        times=times,
     )
     return candidate, Behaviour(pool=pool, waiting=waiting, loop_point=point)
-
-
-def _weakest(entry: Entry, context: Context) -> Confidence:
-    """Weakest confidence among the figures that times rest on."""
-    found = [entry.device.coefficients_for(context.engine.name).provenance.confidence]
-    found += [entry.device.provenance[g].confidence for g in ("compute", "memory", "link") if g in entry.device.provenance]
-    return min([*found, context.model.provenance.confidence, context.engine.provenance.confidence])

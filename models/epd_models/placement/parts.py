@@ -23,11 +23,13 @@ from epd_models.placement.context import Context, NotBuildable
 from epd_models.pool import Settings
 from epd_models.precision import UnsupportedPrecision, check_supported, compute_format
 from epd_models.queueing import ServiceMoments
+from epd_models.ratios import ImageRatios
 from epd_models.request import RequestLoad
 from epd_models.risk import Promise, RiskShares, promises, risk_shares
 from epd_models.row import Row
+from epd_models.source import Uncovered
 from epd_models.stages.decode import StepTime, decode_step
-from epd_models.stages.encode import EncodeTime, encode_time
+from epd_models.stages.encode import EncodeTime, encode_time, received_megapixels
 from epd_models.stages.prefill import PrefillTime
 from epd_models.transfer import LINK_LOAD_LIMIT, Network
 from epd_models.worker import Worker
@@ -38,14 +40,24 @@ _GIB = 2.0**30
 
 
 def language_worker(context: Context, entry: Entry, cut: Parallelism) -> Worker:
-    """A checked worker; :class:`NotBuildable` says why there is none."""
+    """A checked worker with times; :class:`NotBuildable` says why there is none."""
     try:
-        return Worker.checked(
-            model=context.model, device=entry.device, cut=cut, precision=entry.precision, engine=context.engine
+        worker = Worker.checked(
+            model=context.model,
+            device=entry.device,
+            cut=cut,
+            precision=entry.precision,
+            engine=context.engine,
+            source=entry.source,
         )
     except (IllegalParallelism, UnsupportedPrecision) as error:
         limit = "parallelism" if isinstance(error, IllegalParallelism) else "precision"
         raise NotBuildable(Rejection(limit=limit, device=entry.name, pool=cut.label, text=str(error))) from None
+    try:
+        _ = worker.ratios
+    except Uncovered as error:
+        raise NotBuildable(Rejection(limit="performance", device=entry.name, pool=cut.label, text=str(error))) from None
+    return worker
 
 
 def promise(load: RequestLoad, settings: Settings) -> Promise:
@@ -157,12 +169,19 @@ def _positions(context: Context) -> float:
 
 
 def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
-    """Seconds per image of every class that has images, on one logical device of an entry."""
+    """Seconds per image of every class that has images, on one logical device of an entry.
+
+    Raises
+    ------
+    NotBuildable
+        The entry's source has no times of images, and the model may not stand in.
+    """
     result = {}
+    ratios = image_ratios(context, entry)
     for load in context.loads:
         if load.image is not None:
             assert context.model.vision is not None
-            result[load.name] = encode_time(
+            time = encode_time(
                 context.model.vision,
                 entry.device,
                 context.engine,
@@ -170,7 +189,37 @@ def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
                 megapixels=load.megapixels,
                 encoder_format=entry.precision.encoder,
             )
+            received = received_megapixels(context.model.vision, load.image)
+            result[load.name] = time.corrected(ratios, received=received, uploaded=load.megapixels)
     return result
+
+
+def image_ratios(context: Context, entry: Entry) -> ImageRatios:
+    """What multiplies the analytic times of an entry's images.
+
+    Raises
+    ------
+    NotBuildable
+        The entry's source has none, and the model may not stand in.
+    """
+    if entry.source is None:
+        return ImageRatios()
+    try:
+        return entry.source.images(encoder(context, entry))
+    except Uncovered as error:
+        raise NotBuildable(Rejection(limit="performance", device=entry.name, text=str(error))) from None
+
+
+def encoder(context: Context, entry: Entry) -> Worker:
+    """One logical device of an entry that encodes."""
+    return Worker(
+        model=context.model,
+        device=entry.device,
+        cut=Parallelism(),
+        precision=entry.precision,
+        engine=context.engine,
+        source=entry.source,
+    )
 
 
 def service(load: RequestLoad, work: Floats, images: Floats | None = None) -> ServiceMoments:
@@ -271,17 +320,25 @@ def in_line_encode(context: Context, load: RequestLoad, times: dict[str, EncodeT
 def step_time(context: Context, worker: Worker, settings: Settings) -> StepTime:
     """Iteration time linearised at the batch that fills four fifths of the level, or at the compiled batch."""
     if settings.batch:
-        return decode_step(worker, sequences=settings.batch)
+        return decode_step(worker, sequences=settings.batch, contexts=contexts(context))
     context_tokens = max((load.mean_prompt for load in context.loads), default=0.0)
+    spread = contexts(context)
     low, high = 1.0, float(context.engine.max_sequences * worker.cut.attention_data)
     for _ in range(20):
         middle = math.sqrt(low * high)
-        step = decode_step(worker, sequences=middle)
+        step = decode_step(worker, sequences=middle, contexts=spread)
         if step.seconds(middle, context_tokens) > 0.8 * settings.itl_level_s:
             high = middle
         else:
             low = middle
-    return decode_step(worker, sequences=low)
+    return decode_step(worker, sequences=low, contexts=spread)
+
+
+def contexts(context: Context) -> tuple[float, float]:
+    """Shortest and longest mean context of a sequence among the classes: that of its first token, and of its last."""
+    first = min((load.mean_prompt for load in context.loads), default=1.0)
+    last = max((load.mean_prompt + load.request.output_tokens.mean for load in context.loads), default=1.0)
+    return first, last
 
 
 def prefill_busy(load: RequestLoad, prefill: PrefillTime) -> Floats:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
 
 from epd_models.architecture import AttentionGroup
 from epd_models.memory import kv_bytes_per_token, layer_weights
 from epd_models.precision import BYTES_PER_VALUE
+from epd_models.ratios import Surface, safe_line
 from epd_models.worker import Worker
 
 _BF16 = BYTES_PER_VALUE["bf16"]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,10 @@ class StepTime:
         """Seconds that ``context`` tokens of one sequence add to an iteration."""
         return self.per_context * context + sum(t * min(context, window) for window, t in self.windows)
 
+    def contexts_s(self, contexts: Floats) -> Floats:
+        """:meth:`context_s` of many contexts; shape of ``contexts``."""
+        return self.per_context * contexts + sum(t * np.minimum(contexts, window) for window, t in self.windows)
+
     def seconds(self, sequences: float, context: float) -> float:
         """Seconds of an iteration over ``sequences`` sequences of ``context`` tokens each."""
         return self.fixed + sequences * (self.per_sequence + self.context_s(context))
@@ -64,14 +73,33 @@ def _expert_share(worker: Worker, tokens: float) -> tuple[float, float]:
     log_miss = math.log1p(-experts.active / experts.routed)
     missed = math.exp(log_miss * tokens)
     hit = -math.expm1(log_miss * tokens)
-    groups = worker.cut.expert
-    spread = NormalDist().inv_cdf((groups - 0.375) / (groups + 0.25)) * math.sqrt(groups / experts.routed)
+    spread = _busiest_spread(worker)
     deviation = math.sqrt(hit * missed)
     busiest = hit + spread * deviation
     if busiest >= 1.0:
         return 1.0, 0.0
     slope = (1.0 + spread * (missed - hit) / (2.0 * deviation)) * -log_miss * missed
     return max(0.0, busiest - slope * tokens), slope
+
+
+def _experts_hit(worker: Worker, tokens: Floats) -> Floats:
+    """The share that :func:`_expert_share` is the tangent of, at each number of tokens; shape of ``tokens``."""
+    experts = worker.model.experts
+    assert experts is not None
+    if experts.active == experts.routed:
+        return np.ones_like(tokens)
+    log_missed = math.log1p(-experts.active / experts.routed) * tokens
+    missed, hit = np.exp(log_missed), -np.expm1(log_missed)
+    return np.asarray(np.minimum(1.0, hit + _busiest_spread(worker) * np.sqrt(hit * missed)))
+
+
+def _busiest_spread(worker: Worker) -> float:
+    """Standard deviations by which the busiest of the ranks that hold different experts exceeds their mean, over the square
+    root of the experts of each."""
+    experts = worker.model.experts
+    assert experts is not None
+    groups = worker.cut.expert
+    return NormalDist().inv_cdf((groups - 0.375) / (groups + 0.25)) * math.sqrt(groups / experts.routed)
 
 
 def _attention_s(worker: Worker, group: AttentionGroup, width: float) -> float:
@@ -90,8 +118,106 @@ def _attention_s(worker: Worker, group: AttentionGroup, width: float) -> float:
     return max(streaming, computing) / cut.attention_data
 
 
-def decode_step(worker: Worker, *, sequences: float) -> StepTime:
+def decode_step(worker: Worker, *, sequences: float, contexts: tuple[float, float] | None = None) -> StepTime:
     """Iteration time of one lane of a worker, linearised at a batch of ``sequences``.
+
+    Where the worker's source has ratios, the line is the lowest at ``sequences`` that lies above all times of batches up
+    to twice as large with ``contexts`` tokens of context each: it is safe, and exact where the ratio is the same for all.
+    Otherwise it is the analytic one (:func:`analytic_step`).
+
+    Parameters
+    ----------
+    sequences : float
+        Sequences decoded together by one lane of the replica at the operating point, above 0.
+    contexts : tuple of (float, float), optional
+        Shortest and longest context of a sequence that the line is for; all that were measured where absent.
+
+    Raises
+    ------
+    ValueError
+        ``sequences`` is not above 0.
+    Uncovered
+        The worker's source has no ratios, and the model may not stand in.
+    """
+    step = analytic_step(worker, sequences=sequences)
+    ratios = worker.ratios.decode
+    return step if ratios is None else _measured_step(worker, step, ratios, sequences, contexts)
+
+
+_COVERED = 2.0
+"""How far beyond its own batch a line over measured times is kept above them: a loop is sized for batches that fill four
+fifths of its level, and batches fluctuate."""
+_GRID = (25, 5)
+"""Batches and contexts at which it is held against them, the measured ones besides."""
+
+
+def _measured_step(
+    worker: Worker, step: StepTime, ratios: Surface, sequences: float, contexts: tuple[float, float] | None
+) -> StepTime:
+    low, high = (ratios.contexts[0], ratios.contexts[-1]) if contexts is None else contexts
+    low, high = max(1.0, low), max(1.0, low, high)
+    most = max(1.0, _COVERED * sequences)
+    least = min(1.0, sequences)
+    knots = {at for curve in ratios.curves for at in curve.at if least < at < most}
+    batch = np.array(sorted({sequences, *np.geomspace(least, most, _GRID[0]).tolist(), *knots}))
+    context = np.array(
+        sorted({*np.geomspace(low, high, _GRID[1]).tolist(), *(c for c in ratios.contexts if low < c < high)})
+    )
+    grid, along = (a.ravel() for a in np.meshgrid(batch, context, indexing="ij"))
+    ratio = ratios(grid, along)
+    if float(ratio.min()) == float(ratio.max()):
+        return _scaled(step, step.fixed * float(ratio[0]), float(ratio[0]))
+    seconds = ratio * _analytic_seconds(worker, grid, along)
+    varying = grid * (step.per_sequence + step.contexts_s(along))
+    empty = step.fixed * float(ratio[: len(context)].max())
+    at = sequences * float(step.per_sequence + step.context_s(math.sqrt(low * high)))
+    fixed, slope = safe_line(np.append(varying, 0.0), np.append(seconds, empty), at)
+    return _scaled(step, fixed, slope)
+
+
+def _scaled(step: StepTime, fixed: float, slope: float) -> StepTime:
+    return replace(
+        step,
+        fixed=fixed,
+        per_sequence=step.per_sequence * slope,
+        per_context=step.per_context * slope,
+        windows=tuple((window, seconds * slope) for window, seconds in step.windows),
+    )
+
+
+def decode_seconds(worker: Worker, sequences: Floats, context: Floats) -> Floats:
+    """Seconds of iterations of one lane over ``sequences`` sequences of ``context`` tokens each, without any
+    linearisation; shapes broadcast.
+
+    Raises
+    ------
+    Uncovered
+        The worker's source has no ratios, and the model may not stand in.
+    """
+    ratios = worker.ratios.decode
+    seconds = _analytic_seconds(worker, sequences, context)
+    return seconds if ratios is None else seconds * ratios(sequences, context)
+
+
+_EVERY_EXPERT = 1e12
+"""Sequences that hit every expert."""
+
+
+def _analytic_seconds(worker: Worker, sequences: Floats, context: Floats) -> Floats:
+    step = analytic_step(worker, sequences=_EVERY_EXPERT)
+    fixed: float | Floats = step.fixed
+    if worker.model.experts is not None:
+        speculative = worker.engine.speculative
+        drafts = float(speculative.draft_tokens) if speculative else 0.0
+        routed_s = layer_weights(worker.model, worker.precision, worker.cut).routed / worker.expert_bandwidth
+        fixed = fixed - routed_s * (1.0 - _experts_hit(worker, sequences * (1.0 + drafts)))
+        if drafts:
+            fixed = fixed - drafts * routed_s / worker.model.experts.layers * (1.0 - _experts_hit(worker, sequences))
+    return np.asarray(fixed + sequences * (step.per_sequence + step.contexts_s(context)))
+
+
+def analytic_step(worker: Worker, *, sequences: float) -> StepTime:
+    """The analytic model's iteration time of one lane of a worker, linearised at a batch of ``sequences``.
 
     A pipeline of p stages runs p lanes side by side; a lane's iteration passes all stages one after the other, so it
     takes as long as on one stage of the tensor degree alone, plus the hand-overs. Sequences spread evenly over the

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from epd_models.architecture import VisionTower
 from epd_models.device import Device
 from epd_models.engine import Engine
 from epd_models.precision import compute_format
+from epd_models.ratios import ImageRatios
 from epd_models.vision import ImageLoad, attention_flops, encode_flops
 
 
@@ -30,6 +33,13 @@ class EncodeTime:
     def serial_s(self) -> float:
         """Both, one after the other, as one encoder process does them."""
         return self.host_s + self.device_s
+
+    def corrected(self, ratios: ImageRatios, *, received: float, uploaded: float) -> EncodeTime:
+        """The same with the ratios of another source, for an image of so many megapixels as the model receives it and as
+        it was uploaded."""
+        device = 1.0 if ratios.device is None else float(ratios.device(np.array([received]))[0])
+        host = 1.0 if ratios.host is None else float(ratios.host(np.array([uploaded]))[0])
+        return EncodeTime(host_s=self.host_s * host, device_s=self.device_s * device)
 
 
 def encode_time(
@@ -55,3 +65,8 @@ def encode_time(
         host_s=engine.host_image_s + engine.host_megapixel_s * megapixels,
         device_s=c.image_overhead_s + working_s,
     )
+
+
+def received_megapixels(tower: VisionTower, load: ImageLoad) -> float:
+    """Megapixels that the vision transformer sees of one image."""
+    return load.positions * tower.patch_px**2 / 1e6

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epd_models.memory import layer_weights
 from epd_models.precision import BYTES_PER_VALUE
+from epd_models.ratios import Curve
 from epd_models.stages.decode import collective_s_per_token, collectives, layers_overhead_s
 from epd_models.worker import Worker
 
@@ -37,6 +38,8 @@ class PrefillTime:
         The same for attention, which stays on that group.
     per_prompt : float
         Latency of a first token beyond the device's work, seconds; takes no device time.
+    ratios : Curve or None
+        What multiplies device times of prompts, over their new tokens.
     """
 
     per_token: float
@@ -46,17 +49,21 @@ class PrefillTime:
     latency_factor: float
     attention_factor: float
     per_prompt: float
+    ratios: Curve | None = None
 
-    def busy_s(self, new: Floats, cached: float = 0.0) -> Floats:
+    def busy_s(self, new: Floats, cached: Floats | float = 0.0) -> Floats:
         """Lane seconds taken by prompts of ``new`` tokens behind ``cached`` ones; shape of ``new``."""
-        return self.per_token * new + self._attention_s(new, cached)
+        return self._corrected(self.per_token * new + self._attention_s(new, cached), new)
 
-    def own_s(self, new: Floats, cached: float = 0.0) -> Floats:
+    def own_s(self, new: Floats, cached: Floats | float = 0.0) -> Floats:
         """Seconds until a prompt is read when nothing else runs, iteration overheads left out; shape of ``new``."""
         device = self.latency_factor * self.per_token * new + self.attention_factor * self._attention_s(new, cached)
-        return self.per_prompt + device
+        return self.per_prompt + self._corrected(device, new)
 
-    def _attention_s(self, new: Floats, cached: float) -> Floats:
+    def _corrected(self, seconds: Floats, new: Floats) -> Floats:
+        return seconds if self.ratios is None else seconds * self.ratios(new)
+
+    def _attention_s(self, new: Floats, cached: Floats | float) -> Floats:
         seconds = self.per_token_pair * new * (cached + new / 2.0)
         for window, per_pair in self.windows:
             growing = np.clip(window - cached, 0.0, new)
@@ -65,7 +72,22 @@ class PrefillTime:
 
 
 def prefill_time(worker: Worker) -> PrefillTime:
-    """Prefill coefficients of one lane of a worker (see :func:`epd_models.stages.decode.decode_step`).
+    """Prefill times of one lane of a worker: those of the analytic model with the ratios of the worker's source.
+
+    Raises
+    ------
+    Uncovered
+        The worker's source has no ratios, and the model may not stand in.
+    """
+    time, ratios = analytic_prefill(worker), worker.ratios
+    if ratios.prefill is None:
+        return time
+    return replace(time, ratios=ratios.prefill, per_chunk=time.per_chunk * ratios.per_chunk)
+
+
+def analytic_prefill(worker: Worker) -> PrefillTime:
+    """The analytic model's prefill coefficients of one lane of a worker (see
+    :func:`epd_models.stages.decode.analytic_step`).
 
     FLOPs: two per active parameter and token (embedding left out, the output head runs once per prompt), four per head
     dimension and attended pair (MLA keys carry a rotary part of 64 besides), six per state element and token in linear
