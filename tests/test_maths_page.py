@@ -144,8 +144,9 @@ def test_variables_are_those_of_the_code() -> None:
     fields = [f"Variables.{field.name}" for field in dataclasses.fields(Variables)]
     assert [codes(row[3])[0] for row in rows] == fields
     patterns = [pattern(codes(row[4])[0]) for row in rows]
-    built = build(prune(offering(resolve(Instance(**measured()))).problem))
-    names = [variable.name for variable in built.model.variables()]
+    problem = prune(offering(resolve(Instance(**measured()))).problem)
+    built = [build(problem), build(dataclasses.replace(problem, least_served=0.5))]
+    names = [variable.name for one in built for variable in one.model.variables()]
     assert all(any(p.fullmatch(name) for p in patterns) for name in names)
     assert all(any(p.fullmatch(name) for name in names) for p in patterns)
 

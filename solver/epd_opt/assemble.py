@@ -15,31 +15,48 @@ from epd_opt.accounting import Holding, holdings, pool_units, spares, total_usd_
 from epd_opt.backends import Outcome
 from epd_opt.bound import proved_bound
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
-from epd_opt.formulation import Formulation
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
 from epd_opt.resolve import Resolved
+from epd_opt.search import Found
 from epd_opt.solution import PoolSolution, Solution
 
 
-def feasible_document(
-    resolved: Resolved, offered: Offering, formulation: Formulation, outcome: Outcome, solution: Solution, start: float
-) -> PlanDocument:
-    """The document of a plan; ``start`` is the time (``time.perf_counter``) at which solving began."""
-    problem = formulation.sets.problem
+def feasible_document(resolved: Resolved, found: Found, solution: Solution, start: float) -> PlanDocument:
+    """The document of a plan.
+
+    Parameters
+    ----------
+    resolved : Resolved
+        The instance at the rates that are planned for.
+    solution : Solution
+        The fleet that was found, and its routing.
+    start : float
+        Time (``time.perf_counter``) at which solving began.
+    """
+    offered, outcome = found.offered, found.outcome
+    problem = found.formulation.sets.problem
     planned = {pool.candidate.key: pool.replicas for pool in solution.pools}
     solution = reinforced(offered, with_all_rows(solution, offered))
     unchanged = all(planned[pool.candidate.key] == pool.replicas for pool in solution.pools)
     fleet = holdings(problem, solution)
     cost = total_usd_per_hour(fleet)
-    bound, gap = proved_bound(formulation, outcome, cost)
+    requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
+    bound, gap = proved_bound(found.formulation, outcome, cost)
+    searched = found.rate_multiple
+    if searched is not None:
+        least = max(searched.bound_usd_per_request, bound / requests)
+        searched = searched.model_copy(update={"bound_usd_per_request": min(least, cost / requests)})
+        bound = min(least * requests, cost)
+        gap = 0.0 if cost == 0.0 else (cost - bound) / cost
     proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
+    if found.proved is not None:
+        proved = found.proved and (unchanged or found.goodput is not None)
     names = _unique_names(solution.pools)
     units = pool_units(problem, solution.pools)
     pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
     times = class_times(resolved, offered, solution)
-    requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
     origins = [pool_times(resolved, offered, pool) for pool in solution.pools]
     pools = [
         _pool(pool, name, spare, float(unit), usd, origin)
@@ -73,8 +90,16 @@ def feasible_document(
             )
             for name, held in fleet.items()
         },
+        goodput=found.goodput,
+        rate_multiple=searched,
         warnings=[
-            f"{name}: {time.warning}" for name, origin in zip(names, origins, strict=True) for time in origin if time.warning
+            *found.warnings,
+            *(
+                f"{name}: {time.warning}"
+                for name, origin in zip(names, origins, strict=True)
+                for time in origin
+                if time.warning
+            ),
         ],
     )
 
@@ -118,6 +143,8 @@ def _document(
     pools: Iterable[doc.Pool] = (),
     classes: Mapping[str, doc.ClassResult] | None = None,
     devices: Mapping[str, doc.DeviceUse] | None = None,
+    goodput: doc.Goodput | None = None,
+    rate_multiple: doc.RateMultiple | None = None,
     infeasibility: doc.Infeasibility | None = None,
     warnings: Iterable[str] = (),
 ) -> PlanDocument:
@@ -132,6 +159,8 @@ def _document(
         pools=pools,
         classes=dict(classes or {}),
         devices=dict(devices or {}),
+        goodput=goodput,
+        rate_multiple=rate_multiple,
         infeasibility=infeasibility,
         assumptions=[
             doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence) for a in kept

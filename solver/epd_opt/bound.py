@@ -29,7 +29,7 @@ def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tup
     if outcome.bound is None:
         return 0.0, 0.0 if cost == 0.0 else 1.0
     factor = formulation.scale.factor
-    bound = (outcome.bound - _largest_ties(formulation, cost)) / factor
+    bound = (outcome.bound - largest_ties(formulation, cost)) / factor
     grid = _common_grid(list(formulation.sets.offers.values()))
     if grid is not None and bound > 0:
         bound = math.ceil(bound / grid - _ROUNDING) * grid
@@ -37,7 +37,7 @@ def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tup
     return bound, 0.0 if cost == 0.0 else (cost - bound) / cost
 
 
-def _largest_ties(formulation: Formulation, cost: float) -> float:
+def largest_ties(formulation: Formulation, cost: float) -> float:
     """Most tie-break that a plan of at most ``cost`` can carry, on the scale of the objective."""
     sets = formulation.sets
     units = 0.0

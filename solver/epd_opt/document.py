@@ -132,6 +132,27 @@ class DeviceUse(_Part):
     usd_per_hour: float = Field(description="Cost of the entry, US dollars per hour.")
 
 
+class Goodput(_Part):
+    """The largest multiple of the stated demand that a fleet within the limits serves; all rates of the plan are at it."""
+
+    multiple: float = Field(description="Factor on every rate of the instance, mean rates included; headroom comes on top.")
+    requests_per_s: float = Field(description="The stated rates of all classes times the multiple, headroom left out.")
+    bound_multiple: float = Field(description="No fleet of this model serves a larger multiple.")
+    gap: float = Field(description="(bound_multiple - multiple) / multiple.")
+    points_for: list[float] = Field(description="Multiples of the demand that operating points were made for.")
+
+
+class RateMultiple(_Part):
+    """The multiple of the stated demand at which a request costs least; all rates of the plan are at it."""
+
+    multiple: float = Field(description="Factor on every rate of the instance, mean rates included.")
+    low: float = Field(description="Lowest multiple that was allowed.")
+    high: float = Field(description="Highest multiple that was allowed.")
+    bound_usd_per_request: float = Field(description="No plan of this model at any multiple allowed has a lower cost.")
+    iterations: int = Field(description="Mixed-integer programmes solved.")
+    points_for: list[float] = Field(description="Multiples of the demand that operating points were made for.")
+
+
 class Assumption(_Part):
     """A number the plan rests on that the instance did not state."""
 
@@ -187,13 +208,26 @@ class PlanDocument(_Part):
     pools: list[Pool]
     classes: dict[str, ClassResult]
     devices: dict[str, DeviceUse]
-    goodput: None = None
+    goodput: Goodput | None = Field(default=None, description="With objective goodput; else null.")
+    rate_multiple: RateMultiple | None = Field(default=None, description="With objective rate_multiple; else absent.")
     infeasibility: Infeasibility | None = None
     assumptions: list[Assumption]
     warnings: list[str]
     instance_document: dict[str, Any]
     cards: dict[str, Any]
     provenance: Provenance
+
+    @property
+    def multiple(self) -> float:
+        """Factor on the instance's rates that the plan serves."""
+        chosen = self.goodput or self.rate_multiple
+        return 1.0 if chosen is None else chosen.multiple
+
+    @property
+    def points_for(self) -> list[float]:
+        """Multiples of the instance's demand that operating points were made for."""
+        chosen = self.goodput or self.rate_multiple
+        return [1.0] if chosen is None else chosen.points_for
 
 
 def plan_json_schema() -> dict[str, Any]:

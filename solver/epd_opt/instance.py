@@ -543,17 +543,9 @@ def _objective_form(value: object) -> str:
     return TAG + ("range" if isinstance(value, Mapping | CostOverRange) else "name")
 
 
-def _supported(value: str | CostOverRange) -> str | CostOverRange:
-    if value != "cost_per_request":
-        wanted = value if isinstance(value, str) else "cost_per_request over a range of rates"
-        raise complaint(f"objective {wanted} is not supported by this version", "use objective: cost_per_request")
-    return value
-
-
 Objective = Annotated[
     Annotated[Literal["cost_per_request", "goodput"], Tag(TAG + "name")] | Annotated[CostOverRange, Tag(TAG + "range")],
     Discriminator(_objective_form),
-    AfterValidator(_supported),
 ]
 
 
@@ -650,7 +642,9 @@ class Instance(Part):
         default=tuple(PLACEMENTS), description="Placements to consider."
     )
     objective: Objective = Field(
-        default="cost_per_request", description="What to minimise; this version supports cost_per_request."
+        default="cost_per_request",
+        description="cost_per_request at the stated rates; goodput, the largest multiple of all rates within the limits; or "
+        "{minimise: cost_per_request, rate_multiple: [low, high]} over a range of multiples.",
     )
     solver: SolverSettings = Field(default=SolverSettings(), description="Solver, gap and limits of a solve.")
     candidates: Candidates = Field(default=Candidates(), description="Modelled workers, or only measured ones.")

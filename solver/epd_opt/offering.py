@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from epd_models.candidate import Candidate, Rejection, State
 from epd_models.placement import LAST_LEVEL, Behaviour, Context, modelled_candidates
@@ -113,6 +113,26 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> 
         behaviours=behaviours,
         fastest=fastest,
         rejections=(*resolved.rejections, *rejections),
+    )
+
+
+def offering_at(resolved: Resolved, multiples: Sequence[float], *, each: Callable[[], None] = lambda: None) -> Offering:
+    """Everything on offer where so many times the demand may be served.
+
+    Operating points hold at any flow, but those worth offering depend on how large pools may become. So points are made
+    for the demand at each of the multiples, and offered together; the problem keeps the stated demand.
+    """
+    first, *others = [offering(resolved.at(multiple), each=each) for multiple in multiples]
+    candidates = {candidate.key: candidate for one in (first, *others) for candidate in one.problem.candidates}
+    behaviours = {key: behaviour for one in (*reversed(others), first) for key, behaviour in one.behaviours.items()}
+    return replace(
+        first,
+        problem=replace(
+            first.problem,
+            demands=resolved.demands,
+            candidates=tuple(sorted(candidates.values(), key=lambda candidate: candidate.key)),
+        ),
+        behaviours=behaviours,
     )
 
 

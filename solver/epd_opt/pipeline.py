@@ -7,23 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
-from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, Settings, SolverFailed, backend, out_of_time
-from epd_opt.document import Infeasibility
-from epd_opt.formulation import Question, build
-from epd_opt.infeasible import limiting, unservable
+from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.formulation import Question
 from epd_opt.instance import Instance
-from epd_opt.offering import Offering, offering
+from epd_opt.offering import Offering
 from epd_opt.plan import Plan
 from epd_opt.problem import PlanningProblem
-from epd_opt.prune import prune
 from epd_opt.reading import read
 from epd_opt.resolve import Resolved, resolve
+from epd_opt.search import Found, NoPlan, Task, best, cheapest_of
 from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
 
 
 def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None) -> Plan:
-    """Find the cheapest fleet that serves an instance within its targets.
+    """Find the fleet that serves an instance within its targets and is best by its objective.
 
     Parameters
     ----------
@@ -53,11 +51,11 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
     clock = Clock(instance.solver.time_limit_s)
     solver = Clocked(solver=backend(instance.solver.name), clock=clock)
     resolved = resolve(instance)
+    task = Task(resolved=resolved, solver=solver, say=say)
     try:
-        offered = offering(resolved, each=clock.check)
+        return _plan(task, best(task), start)
     except OutOfTime:
         return Plan(stopped_document(resolved, out_of_time(solver), start))
-    return search(resolved, offered, solver, start=start, say=say)
 
 
 def search(
@@ -71,7 +69,8 @@ def search(
     pruned: PlanningProblem | None = None,
     diagnose: bool = True,
 ) -> Plan:
-    """The cheapest fleet among what is on offer, verified, or why there is none.
+    """The cheapest fleet for the rates as resolved among what is on offer, verified, or why there is none, whatever the
+    instance's objective.
 
     Parameters
     ----------
@@ -86,28 +85,21 @@ def search(
     diagnose : bool
         Whether to look for the reasons where nothing is feasible.
     """
-    instance = resolved.instance
-    why = unservable(resolved, offered) if pruned is None else None
-    if why is not None:
-        return Plan(infeasible_document(resolved, why, None, start))
-    problem = prune(offered.problem) if pruned is None else pruned
-    say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
-    settings = Settings(gap=instance.solver.gap, time_limit_s=None, threads=instance.solver.threads)
-    formulation = build(problem, questions)
-    say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
-    outcome = solver.solve(formulation.model, settings)
-    say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
-    if outcome.termination == "infeasible":
-        nothing = Infeasibility(reasons=[], mends=[])
-        why = limiting(problem, solver, settings, questions) if diagnose else nothing
-        return Plan(infeasible_document(resolved, why, outcome, start))
-    if outcome.values is None and outcome.termination in ("error", "unbounded"):
-        raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())
-    if outcome.values is None:
-        return Plan(stopped_document(resolved, outcome, start))
-    solution = route(formulation, replica_counts(formulation, outcome), BACKENDS["highs"], settings)
+    task = Task(resolved=resolved, solver=solver, say=say)
+    found = cheapest_of(task, offered, questions=questions, pruned=pruned, diagnose=diagnose)
+    return _plan(task, found, start)
+
+
+def _plan(task: Task, found: Found | NoPlan, start: float) -> Plan:
+    """The plan of a search, verified."""
+    if isinstance(found, NoPlan):
+        if found.why is not None:
+            return Plan(infeasible_document(task.resolved, found.why, found.outcome, start))
+        return Plan(stopped_document(task.resolved, found.outcome or out_of_time(task.solver), start))
+    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), BACKENDS["highs"], task.settings)
     if solution is None:
         raise VerificationError("the fleet found by the solver cannot route the demand")
-    plan = Plan(feasible_document(resolved, offered, formulation, outcome, solution, start))
-    verify(plan, offered=offered, resolved=resolved)
+    resolved = task.resolved.at(found.multiple)
+    plan = Plan(feasible_document(resolved, found, solution, start))
+    verify(plan, offered=found.offered, resolved=resolved)
     return plan

@@ -47,8 +47,9 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan document as plain data."""
         plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
-        if plain["infeasibility"] is None:
-            del plain["infeasibility"]
+        for key in ("infeasibility", "rate_multiple"):
+            if plain[key] is None:
+                del plain[key]
         return plain
 
     def to_json(self) -> str:

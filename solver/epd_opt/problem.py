@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epd_models.candidate import Candidate
 
@@ -22,6 +22,10 @@ class Demand:
     name: str
     rate: float
     mean_rate: float
+
+    def at(self, multiple: float) -> Demand:
+        """So many times the demand."""
+        return replace(self, rate=self.rate * multiple, mean_rate=self.mean_rate * multiple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +81,24 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningProblem:
-    """One planning problem. Candidates, demands and offers are sorted by key and name."""
+    """One planning problem. Candidates, demands and offers are sorted by key and name.
+
+    Attributes
+    ----------
+    least_served : float
+        Share of the demand, the same of every class, that must be served at least, in [0, 1].
+    """
 
     demands: tuple[Demand, ...]
     candidates: tuple[Candidate, ...]
     offers: tuple[Offer, ...]
     limits: Limits
     spare_replicas: int
+    least_served: float = 1.0
+
+    def at(self, multiple: float) -> PlanningProblem:
+        """The same problem with so many times the demand."""
+        return replace(self, demands=tuple(demand.at(multiple) for demand in self.demands))
 
     def offer(self, name: str) -> Offer:
         """The offer of a device entry."""

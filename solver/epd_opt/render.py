@@ -107,18 +107,39 @@ def _line(*pieces: tuple[str, str]) -> Text:
 
 def _headline(document: PlanDocument, cost: Cost) -> Iterator[Text]:
     each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"
-    proof = (
-        ("proved optimal" if cost.gap < 5e-5 else f"proved within {cost.gap:.2%} of the optimum", "green")
-        if document.status == "optimal"
-        else (f"not proved: the optimum may be as low as {money(cost.bound_usd_per_hour)}/h", "bold yellow")
-    )
-    yield _line((printable(document.instance), "bold"), (": ", "bold"), (each, "bold green"), (", ", ""), proof)
+    lowest = f"not proved: the optimum may be as low as {money(cost.bound_usd_per_hour)}/h"
+    name, goodput, chosen = (printable(document.instance), "bold"), document.goodput, document.rate_multiple
+    proved = document.status == "optimal"
+    if goodput is None:
+        proof = _proof(proved, cost.gap, lowest)
+        yield _line(name, (": ", "bold"), (each, "bold green"), (", ", ""), proof)
+    else:
+        served = f"{significant(goodput.multiple)} times the demand, {significant(goodput.requests_per_s)} requests/s"
+        highest = f"not proved: the optimum may be as high as {significant(goodput.bound_multiple)} times"
+        proof = _proof(proved, goodput.gap, highest)
+        yield _line(name, (": ", "bold"), (served, "bold green"), (", ", ""), proof)
+        yield _line((f"{each} on the cheapest fleet for it, ", ""), _proof(cost.gap <= _gap(document), cost.gap, lowest))
+    if chosen is not None:
+        yield Text(f"at {significant(chosen.multiple)} times the demand; allowed are {chosen.low:g} to {chosen.high:g}")
     totals = [f"{money(cost.usd_per_hour)}/h", f"{money(cost.usd_per_month)}/month"]
     totals += [f"{money(cost.capex_usd)} to buy"] if cost.capex_usd else []
     totals += [f"{significant(cost.power_kw)} kW"] if cost.power_kw else []
     units = sum(pool.devices for pool in document.pools)
     totals.append(f"{_count(units, 'device')} in {_count(len(document.pools), 'pool')}")
     yield Text("   ".join(totals))
+
+
+def _proof(proved: bool, gap: float, otherwise: str) -> tuple[str, str]:
+    """What is proved, and its colour."""
+    if not proved:
+        return otherwise, "bold yellow"
+    return ("proved optimal" if gap < 5e-5 else f"proved within {gap:.2%} of the optimum"), "green"
+
+
+def _gap(document: PlanDocument) -> float:
+    """The gap that was asked for."""
+    gap: float = document.instance_document["solver"]["gap"]
+    return gap + 1e-6
 
 
 def _count(number: float, thing: str) -> str:

@@ -78,6 +78,14 @@ class Resolved:
     assumptions: tuple[Assumption, ...]
     cards: Mapping[str, Any]
 
+    def at(self, multiple: float) -> Resolved:
+        """The same with so many times the rates, mean rates included."""
+        return replace(
+            self,
+            requests=tuple(replace(r, rate=r.rate * multiple, mean_rate=r.mean_rate * multiple) for r in self.requests),
+            demands=tuple(demand.at(multiple) for demand in self.demands),
+        )
+
 
 def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) -> Resolved:
     """Look everything up.

@@ -10,10 +10,11 @@ from epd_models.candidate import STATES, Candidate
 from epd_opt.accounting import energy_usd_per_hour
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool
 from epd_opt.errors import EpdError
-from epd_opt.instance import Instance
-from epd_opt.offering import Offering, offering
+from epd_opt.instance import CostOverRange
+from epd_opt.offering import Offering
 from epd_opt.plan import Plan
-from epd_opt.resolve import Resolved, resolve
+from epd_opt.resolve import Resolved
+from epd_opt.restore import restored
 
 _RELATIVE = 1e-6
 
@@ -35,7 +36,8 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
     Parameters
     ----------
     resolved, offered : optional
-        The plan's instance as resolved and its candidates where they are at hand; derived from the document otherwise.
+        The plan's instance as resolved, at the rates that are planned for, and its candidates where they are at hand;
+        derived from the document otherwise.
 
     Raises
     ------
@@ -47,11 +49,11 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
         if document.pools:
             raise VerificationError("a plan without a cost has pools")
         return
-    if resolved is None:
-        resolved = resolve(Instance(**document.instance_document), cards=document.cards)
-    if offered is None:
-        offered = offering(resolved)
+    if resolved is None or offered is None:
+        again = restored(document)
+        resolved, offered = resolved or again[0], offered or again[1]
     broken = [
+        *_multiple(document, resolved),
         *_pools(document, offered),
         *_routes(document, resolved),
         *_targets(document),
@@ -59,6 +61,30 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
     ]
     if broken:
         raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
+
+
+def _multiple(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
+    """Whether the multiple is one that the objective may choose, and what is said of it follows from the rest."""
+    wanted, goodput, chosen = resolved.instance.objective, document.goodput, document.rate_multiple
+    if (goodput is not None and wanted != "goodput") or (chosen is not None and not isinstance(wanted, CostOverRange)):
+        yield "the plan chose a multiple of the demand, which its objective does not ask for"
+    if goodput is not None:
+        stated = math.fsum(request.rate_per_s for request in resolved.instance.workload.classes)
+        if not goodput.multiple > 0.0:
+            yield f"the multiple of the demand is {goodput.multiple:g}"
+        if not _close(goodput.requests_per_s, goodput.multiple * stated):
+            yield f"{goodput.multiple:g} times {stated:g} requests/s are not {goodput.requests_per_s:g}"
+        if not goodput.multiple <= goodput.bound_multiple * (1 + _RELATIVE):
+            yield f"the multiple {goodput.multiple:.6g} lies above its bound {goodput.bound_multiple:.6g}"
+        if not _close(goodput.gap * goodput.multiple, goodput.bound_multiple - goodput.multiple):
+            yield f"the gap of the multiple is not {goodput.gap:.6g}"
+    if chosen is not None and isinstance(wanted, CostOverRange):
+        low, high = wanted.rate_multiple
+        if (chosen.low, chosen.high) != (low, high) or not low <= chosen.multiple <= high:
+            yield f"the multiple {chosen.multiple:.6g} is not from {low:g} to {high:g}"
+        cost = None if document.cost is None else document.cost.usd_per_request
+        if cost is None or not chosen.bound_usd_per_request <= cost * (1 + _RELATIVE) + 1e-12:
+            yield f"the bound {chosen.bound_usd_per_request:.6g} lies above the cost of a request"
 
 
 def _close(a: float, b: float) -> bool:

@@ -140,11 +140,15 @@ BROKEN = {
     "gap below zero": ("gap: 0.001", "gap: ⌖-0.1", "expected at least 0"),
     "no time": ("time_limit_s: 60", "time_limit_s: ⌖0", "expected more than 0"),
     "no threads": ("threads: 2", "threads: ⌖0", "expected at least 1"),
-    "goodput": ("name: photos", "name: photos\nobjective: ⌖goodput", "goodput is not supported by this version"),
-    "cost over a range": (
+    "cost over a range upside down": (
         "name: photos",
-        "name: photos\nobjective: ⌖{minimise: cost_per_request, rate_multiple: [0.5, 3.0]}",
-        "not supported by this version",
+        "name: photos\nobjective: {minimise: cost_per_request, rate_multiple: ⌖[3.0, 0.5]}",
+        "found [3, 0.5], expected [low, high]",
+    ),
+    "cost over a range from nothing": (
+        "name: photos",
+        "name: photos\nobjective: {minimise: cost_per_request, rate_multiple: [⌖0, 1]}",
+        "expected more than 0",
     ),
     "unknown objective": ("name: photos", "name: photos\nobjective: ⌖profit", "expected cost_per_request or goodput"),
     "unknown placement": ("name: photos", "name: photos\nplacements: [⌖prefil]", "did you mean prefill?"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from epd_opt.backends.base import Availability, Backend, Capabilities, Outcome, Settings, SolverFailed
+from epd_opt.backends.base import EXACTNESS, Availability, Backend, Capabilities, Outcome, Settings, SolverFailed
 from epd_opt.backends.cbc import Cbc
 from epd_opt.backends.clock import Clock, Clocked, OutOfTime, out_of_time
 from epd_opt.backends.cp_sat import CpSat
 from epd_opt.backends.highs import Highs
 from epd_opt.backends.pulp_any import SOLVERS, ThroughPulp
+from epd_opt.backends.relaxation import relaxed
 from epd_opt.backends.scip import Scip
 from epd_opt.errors import InvalidInput, Problem
 
@@ -16,6 +17,7 @@ BACKENDS |= {name: ThroughPulp(name, row) for name, row in SOLVERS.items()}
 
 __all__ = [
     "BACKENDS",
+    "EXACTNESS",
     "Availability",
     "Backend",
     "Capabilities",
@@ -27,6 +29,7 @@ __all__ = [
     "SolverFailed",
     "backend",
     "out_of_time",
+    "relaxed",
 ]
 
 

@@ -14,13 +14,13 @@ from epd_opt.errors import InvalidInput, Problem
 from epd_opt.explain.document import Alternative, AlternativePool, Use
 from epd_opt.formulation import Question
 from epd_opt.infeasible import relaxations
-from epd_opt.instance import Instance
-from epd_opt.offering import Offering, offering
+from epd_opt.offering import Offering
 from epd_opt.pipeline import search
 from epd_opt.plan import Plan
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
-from epd_opt.resolve import Resolved, resolve
+from epd_opt.resolve import Resolved
+from epd_opt.restore import restored
 from epd_opt.solution import PoolSolution, Solution, Way
 from epd_opt.wording import money
 
@@ -58,8 +58,7 @@ class Ground:
             There was no time to.
         """
         say("building candidates")
-        resolved = resolve(Instance(**document.instance_document), cards=document.cards)
-        offered = offering(resolved, each=clock.check)
+        resolved, offered = restored(document, each=clock.check)
         solution = _solution(document, resolved, offered)
         return cls(document=document, resolved=resolved, offered=offered, solution=solution, clock=clock, say=say)
 

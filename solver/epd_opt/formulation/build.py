@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pulp
 
-from epd_opt.formulation.constraints import FAMILIES, Rows
+from epd_opt.formulation.constraints import FAMILIES, LIMITLESS, Family, Rows
 from epd_opt.formulation.objective import Scale, objective, scale
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables, add_variables
+from epd_opt.formulation.variables import Variables, add_limitless_variables, add_variables
 from epd_opt.problem import PlanningProblem
 
 Question = Callable[[pulp.LpProblem, Sets, Variables], Rows]
@@ -31,13 +31,25 @@ def build(problem: PlanningProblem, questions: Iterable[Question] = ()) -> Formu
     """Build the model: variables, objective, every family of :data:`FAMILIES`, and what questions add."""
     sets = Sets(problem=problem)
     model = pulp.LpProblem("epd_opt", pulp.LpMinimize)
-    variables = add_variables(model, sets)
+    built = _built(model, sets, add_variables(model, sets), FAMILIES)
+    for question in questions:
+        for name, row in question(model, sets, built.variables):
+            model.addConstraint(row, name)
+    return built
+
+
+def build_limitless(problem: PlanningProblem) -> Formulation:
+    """Build a linear programme that holds for every multiple of the demand: what remains of the model without whole
+    numbers, without setups and without the bounds that follow from the demand."""
+    sets = Sets(problem=problem)
+    model = pulp.LpProblem("limitless", pulp.LpMinimize)
+    return _built(model, sets, add_limitless_variables(model, sets), LIMITLESS)
+
+
+def _built(model: pulp.LpProblem, sets: Sets, variables: Variables, families: Iterable[Family]) -> Formulation:
     scaling = scale(sets)
     model.setObjective(objective(sets, variables, scaling))
-    for family in FAMILIES:
+    for family in families:
         for name, row in family(sets, variables):
-            model.addConstraint(row, name)
-    for question in questions:
-        for name, row in question(model, sets, variables):
             model.addConstraint(row, name)
     return Formulation(model=model, sets=sets, variables=variables, scale=scaling)

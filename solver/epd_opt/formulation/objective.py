@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pulp
 
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables
+from epd_opt.formulation.variables import Variables, leaving_source
 
 UNIT_WEIGHT = 1000.0
 """What the dearest unit-hour weighs in the objective, so that tolerances and ties mean the same at every price."""
@@ -66,11 +67,41 @@ def scale(sets: Sets) -> Scale:
 
 def objective(sets: Sets, v: Variables, scaling: Scale) -> pulp.LpAffineExpression:
     """Scaled cost plus ties: fewer units in use, then fewer pools, then candidates that come first in canonical order."""
+    return _sum(_cost_and_ties(sets, v, scaling))
+
+
+def served_objective(sets: Sets, v: Variables) -> pulp.LpAffineExpression:
+    """The share of the demand that is served, negative and with a weight of :data:`UNIT_WEIGHT`: what leaves the source of
+    the first class, which is the same share of every class."""
+    return _sum([(variable, -UNIT_WEIGHT) for variable in leaving_source(v, next(iter(sets.demands)))])
+
+
+def ratio_objective(sets: Sets, v: Variables, scaling: Scale, usd_per_request: float) -> pulp.LpAffineExpression:
+    """Scaled cost plus ties where every request that is not served costs ``usd_per_request``.
+
+    But for a constant, this is cost less ``usd_per_request`` times the requests served, the function whose root is the
+    least cost per request; in this form it stays as large as the cost, so that a relative gap has a meaning.
+    """
+    terms = _cost_and_ties(sets, v, scaling)
+    if v.unserved is not None:
+        terms.append((v.unserved, scaling.factor * usd_per_request * requests_per_hour(sets)))
+    return _sum(terms)
+
+
+def requests_per_hour(sets: Sets) -> float:
+    """Mean requests per hour of all classes when all of the demand is served."""
+    return 3600.0 * math.fsum(demand.mean_rate for demand in sets.demands.values())
+
+
+def _cost_and_ties(sets: Sets, v: Variables, scaling: Scale) -> list[tuple[pulp.LpVariable, float]]:
     terms = cost_expression(sets, v, factor=scaling.factor)
     terms += [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
     terms += [(variable, UNIT_WEIGHT * OPEN_TIE) for variable in v.open]
     count = max(1, len(sets.candidates))
-    terms += [(variable, rank_tie(k / count)) for k, variable in enumerate(v.replicas)]
+    return terms + [(variable, rank_tie(k / count)) for k, variable in enumerate(v.replicas)]
+
+
+def _sum(terms: list[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:
     merged: dict[pulp.LpVariable, float] = {}
     for variable, coefficient in terms:
         merged[variable] = merged.get(variable, 0.0) + coefficient

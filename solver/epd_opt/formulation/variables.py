@@ -30,6 +30,8 @@ class Variables:
         Lots bought or rented per device entry, integer.
     owned : dict
         Owned units in use per device entry.
+    unserved : pulp.LpVariable or None
+        Share of the demand, the same of every class, that is not served; None where all of it must be.
     """
 
     share: dict[tuple[int, Arc], pulp.LpVariable]
@@ -39,6 +41,12 @@ class Variables:
     used: dict[str, pulp.LpVariable]
     lots: dict[str, pulp.LpVariable]
     owned: dict[str, pulp.LpVariable]
+    unserved: pulp.LpVariable | None = None
+
+
+def leaving_source(v: Variables, request_class: str) -> list[pulp.LpVariable]:
+    """Shares of a class on the arcs that leave its source."""
+    return [x for (_, arc), x in v.share.items() if arc.request_class == request_class and arc.start.sender is None]
 
 
 def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
@@ -61,4 +69,33 @@ def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
         used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
         lots[name] = problem.add_variable(f"b_{d}", 0, -(-most // offer.lot), cat=pulp.LpInteger)
         owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
-    return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used=used, lots=lots, owned=owned)
+    spared = 1.0 - sets.problem.least_served
+    return Variables(
+        share=share,
+        replicas=replicas,
+        open=opened,
+        pool_open=pool_open,
+        used=used,
+        lots=lots,
+        owned=owned,
+        unserved=problem.add_variable("left", 0, spared) if spared > 0.0 else None,
+    )
+
+
+def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
+    """Create variables of which nothing follows from the demand: no upper bounds, nothing whole, no charge for being
+    open, and a share of the demand that may exceed all of it."""
+    return Variables(
+        share={
+            (k, arc): problem.add_variable(f"x_{k}_{a}", 0)
+            for k, candidate in enumerate(sets.candidates)
+            for a, arc in enumerate(candidate.arcs)
+        },
+        replicas=[problem.add_variable(f"n_{k}", 0) for k in range(len(sets.candidates))],
+        open=[problem.add_variable(f"y_{k}", 0, 0) for k in range(len(sets.candidates))],
+        pool_open={pool: problem.add_variable(f"w_{p}", 0, 0) for p, pool in enumerate(sets.pools)},
+        used={name: problem.add_variable(f"u_{d}", 0) for d, name in enumerate(sets.offers)},
+        lots={name: problem.add_variable(f"b_{d}", 0) for d, name in enumerate(sets.offers)},
+        owned={name: problem.add_variable(f"o_{d}", 0, offer.owned) for d, (name, offer) in enumerate(sets.offers.items())},
+        unserved=problem.add_variable("left", None, 1.0 - sets.problem.least_served),
+    )

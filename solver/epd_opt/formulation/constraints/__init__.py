@@ -37,3 +37,6 @@ FAMILIES: tuple[Family, ...] = (
     budget,
     power,
 )
+
+LIMITLESS: tuple[Family, ...] = tuple(family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening))
+"""Families that hold whatever the demand is: those that neither bound counts by it nor charge for being open."""

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import pulp
 
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables
+from epd_opt.formulation.variables import Variables, leaving_source
 
 Rows = Iterator[tuple[str, pulp.LpConstraint]]
 
 
 def demand(sets: Sets, v: Variables) -> Rows:
-    """``demand_c``: every class is served in full; the shares on the arcs that leave its source add up to one."""
+    """``demand_c``: every class is served in full, but for the share that may be left; the shares on the arcs that leave
+    its source add up to the rest."""
     for c, name in enumerate(sets.demands):
-        leaving = [
-            variable for (_, arc), variable in v.share.items() if arc.request_class == name and arc.start.sender is None
-        ]
-        yield f"demand_{c}", pulp.lpSum(leaving) == 1
+        parts = leaving_source(v, name)
+        parts += [] if v.unserved is None else [v.unserved]
+        yield f"demand_{c}", pulp.lpSum(parts) == 1
 
 
 def hand_over(sets: Sets, v: Variables) -> Rows:

@@ -1,0 +1,61 @@
+"""The cheapest fleet at fixed rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epd_opt.document import Infeasibility
+from epd_opt.formulation import Question, build
+from epd_opt.infeasible import limiting, unservable
+from epd_opt.offering import Offering
+from epd_opt.problem import PlanningProblem
+from epd_opt.search.task import Found, NoPlan, Task
+
+
+def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
+    """The cheapest fleet that serves a multiple of the stated demand.
+
+    Raises
+    ------
+    OutOfTime
+        The clock ended before there was a model.
+    SolverFailed
+        See :meth:`epd_opt.search.task.Task.solve`.
+    """
+    return cheapest_of(task, task.offering_at([multiple]), multiple)
+
+
+def cheapest_of(
+    task: Task,
+    offered: Offering,
+    multiple: float = 1.0,
+    *,
+    questions: Sequence[Question] = (),
+    pruned: PlanningProblem | None = None,
+    diagnose: bool = True,
+) -> Found | NoPlan:
+    """The cheapest fleet, among what is on offer, that serves a multiple of the stated demand.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        Constraints that the fleet must keep beside those of every plan.
+    pruned : PlanningProblem, optional
+        The pruned problem of an earlier search, every class of which has a way to its end.
+    diagnose : bool
+        Whether to look for the reasons where nothing is feasible.
+    """
+    why = unservable(task.resolved, offered) if pruned is None else None
+    if why is not None:
+        return NoPlan(why=why)
+    problem = task.pruned(offered, multiple) if pruned is None else pruned
+    problem = problem.at(multiple)
+    formulation = build(problem, questions)
+    outcome = task.solve(formulation, task.settings)
+    if outcome.termination == "infeasible":
+        nothing = Infeasibility(reasons=[], mends=[])
+        why = limiting(problem, task.solver, task.settings, questions) if diagnose else nothing
+        return NoPlan(why=why, outcome=outcome)
+    if outcome.values is None:
+        return NoPlan(outcome=outcome)
+    return Found(multiple=multiple, offered=offered, formulation=formulation, outcome=outcome)

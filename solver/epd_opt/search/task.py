@@ -1,0 +1,117 @@
+"""What every search is given, and how it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from epd_opt import document as doc
+from epd_opt.backends import Clock, Clocked, Outcome, Settings, SolverFailed
+from epd_opt.formulation import Formulation
+from epd_opt.offering import Offering, offering_at
+from epd_opt.problem import PlanningProblem
+from epd_opt.prune import prune
+from epd_opt.resolve import Resolved
+
+_ANY = 1e12
+"""A multiple of the demand that no fleet will ever serve: what is pruned at it matters at no multiple."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An instance to plan, and the means to do so.
+
+    Attributes
+    ----------
+    solver : Clocked
+        A back-end with the time that the whole task may take.
+    say : callable
+        Called with one line per step.
+    """
+
+    resolved: Resolved
+    solver: Clocked
+    say: Callable[[str], None]
+
+    @property
+    def clock(self) -> Clock:
+        """The solver's."""
+        return self.solver.clock
+
+    @property
+    def settings(self) -> Settings:
+        """Gap and threads of the instance; the time is the clock's."""
+        wanted = self.resolved.instance.solver
+        return Settings(gap=wanted.gap, time_limit_s=None, threads=wanted.threads)
+
+    def offering_at(self, multiples: Sequence[float]) -> Offering:
+        """See :func:`epd_opt.offering.offering_at`.
+
+        Raises
+        ------
+        OutOfTime
+            The clock ended.
+        """
+        return offering_at(self.resolved, multiples, each=self.clock.check)
+
+    def pruned(self, offered: Offering, multiple: float = _ANY) -> PlanningProblem:
+        """The problem at its stated demand, without what cannot matter up to a multiple of it."""
+        problem = prune(offered.problem.at(multiple))
+        self.say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
+        return replace(problem, demands=offered.problem.demands)
+
+    def solve(self, formulation: Formulation, settings: Settings) -> Outcome:
+        """Solve a model.
+
+        Raises
+        ------
+        SolverFailed
+            The solver ended without a plan, and not because of the clock, the keyboard or the instance.
+        """
+        self.say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
+        outcome = self.solver.solve(formulation.model, settings)
+        self.say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
+        if outcome.values is None and outcome.termination in ("error", "unbounded"):
+            raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())
+        return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A fleet for a multiple of the stated demand.
+
+    Attributes
+    ----------
+    formulation, outcome : Formulation, Outcome
+        The model of least cost at that multiple, and a solution of it.
+    proved : bool or None
+        Whether the multiple is proved to be best within the gap; None where it is given.
+    goodput, rate_multiple : optional
+        What the search for the multiple has found.
+    """
+
+    multiple: float
+    offered: Offering
+    formulation: Formulation
+    outcome: Outcome
+    proved: bool | None = None
+    goodput: doc.Goodput | None = None
+    rate_multiple: doc.RateMultiple | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoPlan:
+    """The end of a search without a plan: infeasible, with reasons, or stopped."""
+
+    why: doc.Infeasibility | None = None
+    outcome: Outcome | None = None
+
+
+def rounded_down(multiple: float) -> float:
+    """A multiple to nine digits, never above it but for arithmetic."""
+    if multiple <= 0.0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(multiple)) - 8)
+    return float(f"{math.floor(multiple * (1.0 + 1e-9) / unit) * unit:.9g}")
