@@ -80,7 +80,7 @@ def loop_pool(
     step = parts.step_time(context, worker, chosen)
     level = chosen.itl_level_s
     chunk_s = float(prefill.busy_s(np.array([float(engine.max_batched_tokens)]))[0]) if prefills else math.inf
-    loop = Loop(classes=(), step=_fixed_s(context, entry, step, chosen), chunk=chunk_s, lanes=cut.pipeline)
+    loop = Loop(classes=(), step=fixed_s(context, entry, step, chosen), chunk=chunk_s, lanes=cut.pipeline)
     factor = prefill_service(loop, level)
 
     hops, classes, prompts, encodes, received, compute, host = [], [], [], [], [], [], []
@@ -243,15 +243,15 @@ def _entered(hop: Hop, loop: Loop, chosen: Settings) -> Hop:
     )
 
 
-def _fixed_s(context: Context, entry: Entry, step: StepTime, chosen: Settings) -> float:
+def fixed_s(context: Context, entry: Entry, step: StepTime, chosen: Settings) -> float:
     """alpha: seconds of an iteration over nothing, or of what a compiled batch takes however many sequences fill it."""
     if not chosen.batch:
         return step.fixed
-    compiled = _compiled_context(context, entry)
+    compiled = compiled_context(context, entry)
     return step.fixed + chosen.batch * (step.per_sequence + (0.0 if compiled is None else step.context_s(compiled)))
 
 
-def _compiled_context(context: Context, entry: Entry) -> float | None:
+def compiled_context(context: Context, entry: Entry) -> float | None:
     """Smallest compiled context that holds the longest request, or the longest request where none does; None where
     contexts are not compiled."""
     longest = max(load.peak_context for load in context.loads)

@@ -35,7 +35,8 @@ from epd_models.transfer import LINK_LOAD_LIMIT, Network
 from epd_models.worker import Worker
 
 Floats = NDArray[np.float64]
-_EMBEDDING_BYTES = 2.0
+EMBEDDING_BYTES = 2.0
+"""Of one value of an image embedding: 16 bits."""
 _GIB = 2.0**30
 
 
@@ -273,7 +274,7 @@ def portions(context: Context) -> int:
 
 def embedding_bytes(load: RequestLoad) -> Floats:
     """Bytes of the image embeddings that a request hands over, shape (sizes,)."""
-    return load.image_counts * (load.tokens_per_image * load.model.hidden * _EMBEDDING_BYTES)
+    return load.image_counts * (load.tokens_per_image * load.model.hidden * EMBEDDING_BYTES)
 
 
 def prompt_kv_bytes(load: RequestLoad, kv: KvShape, tokens: Floats) -> Floats:

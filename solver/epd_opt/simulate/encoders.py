@@ -1,0 +1,135 @@
+"""Encoder processes of one replica: each takes the images of a request one by one; together they share host and device."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from epd_opt.simulate.clock import Clock
+from epd_opt.simulate.job import Job
+from epd_opt.simulate.times import EncoderTimes
+
+
+class _Task:
+    """Some images of a request; ``left`` of the whole is still to do, at ``seconds`` for the whole."""
+
+    __slots__ = ("images", "job", "left", "seconds", "share")
+
+    def __init__(self, job: Job, images: int) -> None:
+        self.job = job
+        self.images = images
+        self.left = 1.0
+        self.seconds = 0.0
+        self.share = 0.0
+
+
+class EncoderBank:
+    """The processes of one replica with their common queue.
+
+    Attributes
+    ----------
+    device_s : float
+        Seconds for which one device would have been busy with all images so far.
+    """
+
+    def __init__(self, clock: Clock, times: EncoderTimes, done: Callable[[float, Job], None]) -> None:
+        self.clock = clock
+        self.times = times
+        self.done = done
+        self.device_s = 0.0
+        self.loop_busy: Callable[[], bool] = lambda: False
+        self.pressure: Callable[[float, float], None] | None = None
+        self._version = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._queue: deque[_Task] = deque()
+        self._running: list[_Task] = []
+        self._since = 0.0
+        self._queued_s = 0.0
+
+    @property
+    def queued(self) -> int:
+        """Tasks that wait for a process."""
+        return len(self._queue)
+
+    @property
+    def busy(self) -> int:
+        """Processes at work."""
+        return len(self._running)
+
+    def work_s(self, time: float) -> float:
+        """Seconds of work per process, waiting and under way."""
+        passed = time - self._since
+        left = sum(max(0.0, task.left * task.seconds - passed) for task in self._running)
+        return (self._queued_s + left) / self.times.processes
+
+    def submit(self, time: float, job: Job, images: int) -> None:
+        """Encode some images of a request; `done` is called when they are."""
+        task = _Task(job, images)
+        if len(self._running) < self.times.processes:
+            self._progress(time)
+            self._running.append(task)
+            self._replan(time)
+        else:
+            self._queue.append(task)
+            self._queued_s += self._nominal_s(task)
+
+    def _nominal_s(self, task: _Task) -> float:
+        return task.images * self.times.each_s(self.times.image(task.job), self.times.processes)
+
+    def _progress(self, time: float) -> None:
+        """Account for what was done since the last change."""
+        passed = time - self._since
+        for task in self._running:
+            done = min(passed / task.seconds, task.left)
+            task.left -= done
+            self.device_s += done * task.images * self.times.image(task.job).device_s
+        self._since = time
+
+    def replan(self, time: float) -> None:
+        """The loop beside has begun or ended its work."""
+        if self._running:
+            self._progress(time)
+            self._replan(time)
+
+    def _replan(self, time: float) -> None:
+        """Speeds for the processes now at work, and the next of them to end."""
+        self._version += 1
+        times, busy = self.times, len(self._running)
+        slowed = 1.0 + (times.slowdown if self.loop_busy() else 0.0)
+        soonest = float("inf")
+        pressure = 0.0
+        for task in self._running:
+            image = times.image(task.job)
+            each = times.each_s(image, busy) * slowed
+            task.seconds = task.images * each
+            pressure += times.stall * image.device_s / each
+            soonest = min(soonest, task.left * task.seconds)
+        if busy:
+            self.clock.at(time + soonest, self._end, self._version)
+        if self.pressure is not None:
+            self.pressure(time, pressure)
+
+    def _end(self, time: float, version: int) -> None:
+        if version != self._version:
+            return
+        self._progress(time)
+        ended = [task for task in self._running if task.left <= 1e-9]
+        self._running = [task for task in self._running if task.left > 1e-9]
+        while self._queue and len(self._running) < self.times.processes:
+            task = self._queue.popleft()
+            self._queued_s -= self._nominal_s(task)
+            self._running.append(task)
+        if not self._queue:
+            self._queued_s = 0.0
+        self._replan(time)
+        for task in ended:
+            self.done(time, task.job)
+
+    def kill(self) -> list[tuple[Job, int]]:
+        """Forget everything; returns the requests that were here, with their images."""
+        lost = [(task.job, task.images) for task in [*self._running, *self._queue]]
+        self._version += 1
+        self._reset()
+        return lost

@@ -1,0 +1,235 @@
+"""One run: arrivals in, times out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from epd_models.distribution import Distribution
+from epd_models.request import RequestLoad
+from epd_opt.document import PlanDocument
+from epd_opt.offering import loads_of
+from epd_opt.resolve import Resolved
+from epd_opt.simulate.arrivals import Arrival, Source, drawn
+from epd_opt.simulate.clock import Clock
+from epd_opt.simulate.failures import Failure, plan_failures
+from epd_opt.simulate.fleet import Fleet
+from epd_opt.simulate.job import Job
+from epd_opt.simulate.router import Policy
+from epd_opt.simulate.sizing import Sizing
+from epd_opt.simulate.statistics import Recorder, Times
+
+_SAMPLES = 200
+_MOST_WARM_UP = 1.0
+"""Warm-up requests, as a share of those that count, at the most."""
+_LIVES = 2.0
+"""Lives of the longest class that pass before requests count."""
+_REPORT_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTrace:
+    """What was seen of a pool over the time that counts.
+
+    Attributes
+    ----------
+    busy : float
+        Share of the replicas' time at work.
+    working, queued, kv : list of float
+        Shares of replicas at work, requests waiting and share of KV memory taken, at the sample times.
+    """
+
+    busy: float
+    busy_s: float
+    served: int
+    preemptions: int
+    working: list[float]
+    queued: list[float]
+    kv: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run.
+
+    Attributes
+    ----------
+    times : tuple of Times
+        By class.
+    start_s, end_s : float
+        Of the time that counts.
+    sampled_s : list of float
+        Times at which pools were looked at, from the start of the run.
+    unfinished : tuple of int
+        Requests of each class that count and had not ended when the run was given up.
+    """
+
+    times: tuple[Times, ...]
+    pools: tuple[PoolTrace, ...]
+    start_s: float
+    end_s: float
+    sampled_s: list[float]
+    refused: int
+    unfinished: tuple[int, ...]
+    simulated: int
+
+
+@dataclass(kw_only=True)
+class _Watch:
+    """Samples of the pools."""
+
+    fleet: Fleet
+    times: list[float] = field(default_factory=list)
+    working: list[list[float]] = field(default_factory=list)
+    queued: list[list[float]] = field(default_factory=list)
+    kv: list[list[float]] = field(default_factory=list)
+
+    def look(self, time: float) -> None:
+        pools = self.fleet.pools
+        self.times.append(time)
+        self.working.append([pool.working() for pool in pools])
+        self.queued.append([float(pool.queued) for pool in pools])
+        self.kv.append([pool.kv_share() for pool in pools])
+
+
+def sources_of(resolved: Resolved, loads: dict[str, RequestLoad]) -> list[Source]:
+    """The plan's classes as streams of requests, in the order of their labels."""
+    return [Source.of_class(request, loads.get(request.name)) for request in resolved.requests]
+
+
+def life_s(document: PlanDocument, resolved: Resolved) -> float:
+    """Seconds that a long request of the slowest class is expected to stay."""
+    lives = [0.0]
+    for request in resolved.requests:
+        result = document.classes[request.name]
+        tokens = _long(request.output_tokens)
+        lives.append((result.ttft_ms or 0.0) / 1e3 + tokens * (result.itl_ms or 0.0) / 1e3)
+    return max(lives)
+
+
+def _long(sizes: Distribution) -> float:
+    return sizes.quantile(0.9)
+
+
+def run(
+    document: PlanDocument,
+    resolved: Resolved,
+    *,
+    requests: int,
+    seed: int,
+    trace: Callable[[], Iterator[Arrival]] | None,
+    policy: Policy,
+    failures: Sequence[Failure],
+    progress: Callable[[int], None],
+) -> Run:
+    """Send requests through the fleet until all that count have ended.
+
+    Of drawn arrivals, ``requests`` count after a warm-up of two lives of the slowest class, and the stream goes on until
+    the last of them has ended. Of the first ``requests`` of a trace, those count that come after a tenth of its time or two
+    lives, whichever is less.
+
+    Parameters
+    ----------
+    trace : callable or None
+        Opens the trace from its beginning; it is read twice, to know how long it is.
+    """
+    loads = {load.name: load for load in loads_of(resolved)[0]}
+    sources = sources_of(resolved, loads)
+    clock = Clock()
+    recorder = Recorder(len(sources))
+    left = [0] * len(sources)
+    refused = 0
+
+    def finished(time: float, job: Job) -> None:
+        nonlocal refused
+        if job.measured:
+            bad = math.isinf(job.last_s)
+            refused += bad
+            left[job.label] -= 1
+            recorder.record(time, job, refused=bad)
+
+    fleet = Fleet(document, resolved, clock, finished, policy=policy, seed=seed)
+    sizing = Sizing(resolved.requests, loads, sources, seed)
+    life = life_s(document, resolved)
+    rate = sum(source.rate for source in sources)
+    if trace is None:
+        arrivals = drawn(sources, seed)
+        warm_up = min(math.ceil(_LIVES * life * rate), math.ceil(_MOST_WARM_UP * requests))
+        span = (warm_up + requests) / rate
+        start_s = warm_up / rate
+    else:
+        arrivals = itertools.islice(trace(), requests)
+        instants = np.fromiter((a.time_s for a in itertools.islice(trace(), requests)), dtype=np.float64)
+        span = float(instants[-1]) if len(instants) else 0.0
+        start_s = min(_LIVES * life, span / 10.0)
+        warm_up = int(np.searchsorted(instants, start_s))
+        requests = len(instants) - warm_up
+    plan_failures(failures, fleet, start_s)
+    watch = _Watch(fleet=fleet)
+    every = (span - start_s) / _SAMPLES
+    next_look = start_s + every / 2.0
+    before: list[tuple[float, int, int]] = []
+    after: list[tuple[float, int, int]] = []
+    came = 0
+    last = warm_up + requests
+    end_s = span
+    for arrival in arrivals:
+        now = arrival.time_s
+        if now >= next_look:
+            while next_look <= now and len(watch.times) < _SAMPLES:
+                clock.run_until(next_look)
+                watch.look(next_look)
+                next_look += every
+        clock.run_until(now)
+        if came == warm_up:
+            before = _counters(fleet)
+            begun_s = now
+        if came == last:
+            after, end_s = _counters(fleet), now
+        if came >= last and not any(left):
+            break
+        measured = warm_up <= came < last
+        job = sizing.job(arrival, measured=measured)
+        left[job.label] += measured
+        fleet.enter(now, job)
+        came += 1
+        if came % _REPORT_EVERY == 0:
+            progress(min(came, last))
+        if came > 2 * last + 1000:
+            break
+    begun_s = start_s if not before else begun_s
+    while any(left) and clock.step():
+        pass
+    if not after:
+        after, end_s = _counters(fleet), max(end_s, begun_s)
+    before = before or [(0.0, 0, 0)] * len(fleet.pools)
+    seconds = max(end_s - begun_s, 1e-9)
+    return Run(
+        times=tuple(recorder.of_class(label) for label in range(len(sources))),
+        pools=tuple(
+            PoolTrace(
+                busy=(a[0] - b[0]) / seconds / pool.planned.replicas,
+                busy_s=(a[0] - b[0]),
+                served=a[1] - b[1],
+                preemptions=a[2] - b[2],
+                working=[row[i] for row in watch.working],
+                queued=[row[i] for row in watch.queued],
+                kv=[row[i] for row in watch.kv],
+            )
+            for i, (pool, b, a) in enumerate(zip(fleet.pools, before, after, strict=True))
+        ),
+        start_s=begun_s,
+        end_s=end_s,
+        sampled_s=watch.times,
+        refused=refused,
+        unfinished=tuple(left),
+        simulated=came,
+    )
+
+
+def _counters(fleet: Fleet) -> list[tuple[float, int, int]]:
+    return [(pool.busy_s(), pool.served, pool.preemptions) for pool in fleet.pools]

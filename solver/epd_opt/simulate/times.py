@@ -1,0 +1,157 @@
+"""Seconds and bytes of a pool's replicas, looked up fast; every figure comes from `epd_models.placement.replica`."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from epd_models.placement import parts
+from epd_models.placement.replica import Replica
+from epd_models.stages.encode import EncodeTime
+from epd_models.vision import ImageLoad
+from epd_opt.simulate.job import Job
+
+_MOST_REMEMBERED = 100_000
+
+
+class LaneTimes:
+    """What a lane needs to know; one for all lanes of a pool.
+
+    Attributes
+    ----------
+    budget : int
+        Tokens of one iteration: one for each decoding sequence (more with drafts), the rest for prompts.
+    most_sequences, capacity : float
+        Of one lane: lanes of a pipeline share a replica's memory and sequences evenly.
+    per_context : float
+        Seconds per token of context and iteration.
+    windows : tuple of (float, float, float)
+        Layers that look back a limited way: tokens, seconds and bytes per token up to there.
+    per_chunk : float
+        Seconds of an iteration that only reads prompts, on top of them.
+    tokens, width : float
+        Tokens that a sequence gains in an iteration, and that it puts through the model.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        pool, engine = replica.pool, replica.context.engine
+        lanes = pool.cut.pipeline
+        step = replica.step(1)
+        drafts = engine.speculative.draft_tokens if engine.speculative is not None else 0
+        sizes = replica.kv.windows
+        seconds = dict(enumerate(each for _, each in step.windows))
+        full = replica.reserves_all
+        self.replica = replica
+        self.budget = engine.max_batched_tokens
+        self.most_sequences = max(1, replica.most_sequences // lanes)
+        self.capacity = pool.kv_bytes / lanes
+        self.per_token = 0.0 if full else replica.kv.per_token
+        self.per_context = step.per_context
+        self.windows = tuple(
+            (float(window), seconds.get(i, 0.0), 0.0 if full else size) for i, (window, size) in enumerate(sizes)
+        )
+        self.per_chunk = replica.prefill.per_chunk
+        self.tokens = step.tokens
+        self.width = 1 + drafts
+        self._base = [0.0]
+        self._prompts: dict[tuple[float, float], tuple[float, float]] = {}
+        self._peaks = {load.name: load.peak_context for load in replica.context.loads}
+        self._longest = max(self._peaks.values(), default=0.0)
+
+    def base(self, batch: int) -> float:
+        """Seconds of an iteration over so many sequences, context left out."""
+        known = self._base
+        while batch >= len(known):
+            known.append(self.replica.step(len(known)).fixed)
+        return known[batch]
+
+    def plan(self, job: Job) -> None:
+        """Write down what is to be read of a prompt, and of tokens whose KV cache was lost."""
+        job.left = max(job.prompt - job.cached, 1.0) + job.generated
+        job.taken = 0.0
+        job.left_s = self._prompt(job.left, job.cached)[0]
+
+    def latency_s(self, job: Job) -> float:
+        """Seconds of a first token that take no time from the lane."""
+        return self._prompt(max(job.prompt - job.cached, 1.0), job.cached)[1]
+
+    def _prompt(self, new: float, cached: float) -> tuple[float, float]:
+        found = self._prompts.get((new, cached))
+        if found is None:
+            tokens, prefill = np.array([new]), self.replica.prefill
+            busy = float(prefill.busy_s(tokens, cached)[0])
+            found = busy, float(prefill.own_s(tokens, cached)[0]) - busy
+            if len(self._prompts) >= _MOST_REMEMBERED:
+                self._prompts.clear()
+            self._prompts[new, cached] = found
+        return found
+
+    def chunk_s(self, job: Job, tokens: float) -> float:
+        """Seconds of the next ``tokens`` tokens of a prompt."""
+        read = np.array([job.taken, job.taken + tokens])
+        before, after = self.replica.prefill.busy_s(read, job.cached).tolist()
+        job.taken += tokens
+        return min(float(after - before), job.left_s)
+
+    def room(self, job: Job) -> float:
+        """KV bytes of what is to be read, or received."""
+        images = job.embedded > 0.0
+        if self.replica.reserves_all:
+            return self.replica.kv.held(self._longest, images=images)
+        return self.replica.kv.held(job.prompt + job.generated, images=images)
+
+    def fixed_room(self, job: Job) -> float:
+        """KV bytes of a decoding sequence that do not grow."""
+        images = job.embedded > 0.0
+        return self.replica.kv.held(self._longest if self.replica.reserves_all else 0.0, images=images)
+
+
+class EncoderTimes:
+    """Times of images on the encoder processes of a replica, or in the loop of one that encodes in line.
+
+    Attributes
+    ----------
+    processes : int
+        Encoder processes of one logical device.
+    slowdown, stall : float
+        Shared placement: how much longer images take beside a busy loop; what of their device time the loop loses.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        engine = replica.context.engine
+        shared = replica.pool.placement == "shared"
+        self.replica = replica
+        self.processes = replica.pool.encoder_processes
+        self.slowdown = engine.shared_slowdown if shared else 0.0
+        self.stall = engine.shared_stall if shared else 0.0
+        self._images: dict[tuple[ImageLoad, float], EncodeTime] = {}
+
+    def image(self, job: Job) -> EncodeTime:
+        """One of its images."""
+        assert job.image is not None
+        key = (job.image, job.megapixels)
+        found = self._images.get(key)
+        if found is None:
+            if len(self._images) >= _MOST_REMEMBERED:
+                self._images.clear()
+            found = self._images[key] = self.replica.image(job.image, job.megapixels)
+        return found
+
+    def in_line_s(self, job: Job) -> float:
+        """Seconds for which all its images hold up a loop."""
+        return job.images * self.image(job).serial_s if job.images else 0.0
+
+    def each_s(self, time: EncodeTime, processes: int) -> float:
+        """Seconds of one image while so many processes of the device work."""
+        return parts.process_seconds(time, processes)
+
+
+def split(images: int, ways: int) -> list[int]:
+    """Images of a request over encoder processes, as evenly as can be.
+
+    >>> split(10, 4)
+    [3, 3, 2, 2]
+    """
+    ways = min(images, ways)
+    return list(itertools.chain([-(-images // ways)] * (images % ways), [images // ways] * (ways - images % ways)))
