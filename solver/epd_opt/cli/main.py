@@ -12,6 +12,7 @@ import click
 from epd_opt._version import __version__
 from epd_opt.cli.catalog import catalog
 from epd_opt.cli.explaining import explain_command
+from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
 from epd_opt.cli.predicting import predict
 from epd_opt.cli.solvers import solvers
@@ -35,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (init, validate, solve, explain_command, predict, catalog, schema, solvers):
+for command in (init, validate, solve, explain_command, fit_workload, predict, catalog, schema, solvers):
     cli.add_command(command)
 
 

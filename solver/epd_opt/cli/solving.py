@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
 import click
 
 import epd_opt
 from epd_opt.backends import BACKENDS, backend
+from epd_opt.cli.output import check_output
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.render import WIDTH, plan_text
@@ -49,7 +49,7 @@ def solve(
     standard error.
     """
     check_solver(solver)
-    _check_output(output)
+    check_output(output)
     options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
     with progress(quiet=quiet, verbose=verbose) as say:
@@ -79,18 +79,6 @@ def check_solver(name: str | None) -> None:
         near = difflib.get_close_matches(name, BACKENDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"--solver: no solver {name!r} (known: {', '.join(sorted(BACKENDS))}){hint}")
-
-
-def _check_output(output: str | None) -> None:
-    """Complain before the work, not after it."""
-    if output is None:
-        return
-    if output == "-":
-        raise UsageError("-o -: the plan document goes to standard output with --json")
-    if Path(output).is_dir():
-        raise UsageError(f"-o {output}: is a directory")
-    if not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"-o {output}: there is no directory {Path(output).absolute().parent}")
 
 
 def _write(plan: epd_opt.Plan, output: str) -> None:

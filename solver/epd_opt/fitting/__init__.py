@@ -1,0 +1,1 @@
+"""From a trace of requests to the classes of a workload."""
