@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,8 +29,7 @@ class Arrival(NamedTuple):
     time_s : float
         Seconds from the start of the run; never falls from one arrival to the next.
     class_name : str or None
-        Class of the plan that it belongs to; None leaves the choice to the simulator, which takes the class of the nearest
-        size among those with (or without) images.
+        Class of the plan that it belongs to; None leaves it to :class:`epd_opt.simulate.assign.Classifier`.
     text_tokens, output_tokens : float
         Tokens of the prompt without its images, and of the answer (at least 1).
     image_count : int
@@ -132,13 +130,3 @@ def drawn(sources: Sequence[Source], seed: int) -> Iterator[Arrival]:
     seeds = np.random.SeedSequence(seed).spawn(len(ordered))
     streams = [s.arrivals(np.random.default_rng(child)) for s, child in zip(ordered, seeds, strict=True)]
     return streams[0] if len(streams) == 1 else heapq.merge(*streams)
-
-
-def distance(source: Source, arrival: Arrival) -> float:
-    """How far an arrival's sizes are from a class's means, on a logarithmic scale."""
-    pairs = (
-        (source.text_tokens.mean, arrival.text_tokens),
-        (source.output_tokens.mean, arrival.output_tokens),
-        (source.image_counts.mean, float(arrival.image_count)),
-    )
-    return sum(abs(math.log((mean + 1.0) / (found + 1.0))) for mean, found in pairs)

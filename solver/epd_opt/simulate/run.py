@@ -153,7 +153,7 @@ def run(
             recorder.record(time, job, refused=bad)
 
     fleet = Fleet(document, resolved, clock, finished, policy=policy, seed=seed)
-    sizing = Sizing(resolved.requests, loads, sources, seed)
+    sizing = Sizing(resolved.requests, loads, seed)
     life = life_s(document, resolved)
     rate = sum(source.rate for source in sources)
     if trace is None:

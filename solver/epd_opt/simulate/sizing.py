@@ -10,7 +10,8 @@ from epd_models.request import RequestLoad
 from epd_models.vision import ImageLoad, image_load, image_load_from_tokens
 from epd_models.workload import RequestClass
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.simulate.arrivals import Arrival, Source, distance
+from epd_opt.simulate.arrivals import Arrival
+from epd_opt.simulate.assign import Classifier
 from epd_opt.simulate.job import Job
 
 _MOST_REMEMBERED = 10_000
@@ -19,13 +20,11 @@ _MOST_REMEMBERED = 10_000
 class Sizing:
     """Turns arrivals into requests of the plan's classes."""
 
-    def __init__(
-        self, requests: Sequence[RequestClass], loads: Mapping[str, RequestLoad], sources: Sequence[Source], seed: int
-    ) -> None:
+    def __init__(self, requests: Sequence[RequestClass], loads: Mapping[str, RequestLoad], seed: int) -> None:
         self._labels = {request.name: i for i, request in enumerate(requests)}
         self._requests = requests
         self._loads = [loads.get(request.name) for request in requests]
-        self._sources = sources
+        self._classifier = Classifier(requests)
         self._chance = random.Random(seed)
         self._known: dict[tuple[float | int | None, ...], ImageLoad] = {}
 
@@ -103,22 +102,17 @@ class Sizing:
         return load
 
     def _nearest(self, arrival: Arrival) -> int:
-        """The class of the nearest size that has images where the request does."""
-        wanted = arrival.image_count > 0
-        close = [
-            (distance(source, arrival), self._labels[source.name])
-            for source in self._sources
-            if (source.image_counts.mean > 0) == wanted
-        ]
-        if not close:
-            kind = "images" if wanted else "text alone"
-            raise InvalidInput(
-                [
-                    Problem(
-                        path="trace",
-                        message=f"a request at {arrival.time_s:g} s has {kind}, and so has no class of the plan",
-                        hint="add such a class to the instance; `epd-opt fit-workload` makes one of a trace",
-                    )
-                ]
-            )
-        return min(close)[1]
+        """The class under which the request is most likely."""
+        name = self._classifier.assign(arrival)
+        if name is not None:
+            return self._labels[name]
+        kind = "images" if arrival.image_count else "text alone"
+        raise InvalidInput(
+            [
+                Problem(
+                    path="trace",
+                    message=f"a request at {arrival.time_s:g} s has {kind}, and so has no class of the plan",
+                    hint="add such a class to the instance; `epd-opt fit-workload` makes one of a trace",
+                )
+            ]
+        )

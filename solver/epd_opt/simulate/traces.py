@@ -61,8 +61,8 @@ class Trace:
     tokens_per_image : float, optional
         Tokens of one image, for traces that give images without their tokens.
     prefix_hits : bool
-        Whether to count hits of an unlimited prefix cache from block identifiers. It keeps every identifier in memory;
-        hits that a file states as a column cost nothing and are always read.
+        Whether to take the hits of a prefix cache, as a column states them or as they follow from block identifiers in an
+        unlimited cache (which keeps every identifier in memory). Otherwise ``cached_tokens`` is None in every arrival.
 
     Raises
     ------
@@ -215,7 +215,7 @@ class _Parser:
         self.has_images = form.images is not None and form.images in columns
         self.has_tokens = form.image_tokens is not None and form.image_tokens in columns
         self.has_sizes = bool(form.image_size) and set(form.image_size) <= set(columns)
-        self.cached = next((column for column in form.cached if column in columns), None)
+        self.cached = next((column for column in form.cached if column in columns and trace.prefix_hits), None)
         self.seen: set[Any] = set()
         self.aware: bool | None = None
 
@@ -278,14 +278,14 @@ class _Parser:
                 raise _BadCell(column, f"found 0 pixels in a request with {images} images")
         return (size,) * images
 
-    def _hits(self, cells: Mapping[str, Any], prompt: float) -> int:
+    def _hits(self, cells: Mapping[str, Any], prompt: float) -> int | None:
         if self.cached is not None:
             hits = _whole(cells, self.cached)
             if hits > prompt:
                 raise _BadCell(self.cached, f"found {hits}, expected at most the prompt's {prompt:g} tokens")
             return hits
         if not self.trace.prefix_hits or self.form.blocks is None or self.form.blocks not in cells:
-            return 0
+            return None
         blocks = cells[self.form.blocks]
         if not isinstance(blocks, list):
             raise _BadCell(self.form.blocks, f"found {shown(blocks)}, expected a list")

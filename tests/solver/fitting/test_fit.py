@@ -15,10 +15,11 @@ from epd_opt.fitting.sample import Sample
 from epd_opt.fitting.sizes import fit_size
 from epd_opt.fitting.traffic import LEAST_WINDOWS, tick, traffic
 from epd_opt.fitting.write import workload_text
-from epd_opt.instance import RequestClass
+from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.assign import Classifier
 from epd_opt.simulate.traces import Trace
 from epd_opt.source import parse
+from support.workloads import planned
 
 SHARED = Path(__file__).parents[4] / "shared" / "traces"
 
@@ -218,13 +219,10 @@ def test_the_written_classes_know_their_requests_again(three):
     """The classifier of simulations, from the file alone, agrees with the fit in 99 of 100 requests."""
     found = fit(three, Settings())
     text = workload_text(found, Settings(), {"ttft_ms": 900, "itl_ms": 50}, ["t"])
-    classes = [RequestClass(**entry) for entry in parse(text, "w").value["workload"]["classes"]]
-    assert _agreement(found, three, classes) > 0.99
+    assert _agreement(found, three, planned(parse(text, "w").value["workload"]["classes"])) > 0.99
 
 
 def _agreement(found, three, classes):
-    from epd_opt.simulate.arrivals import Arrival
-
     classifier = Classifier(classes)
     agreed = 0
     for one in found.classes:
@@ -255,5 +253,4 @@ def test_samples_of_public_traces_keep_their_totals(name, classes, agreement):
         total = sum(one.requests * getattr(one, fitted).distribution.mean for one in found.classes)
         assert total == pytest.approx(sizes.sum(), rel=0.005)
     text = workload_text(found, Settings(), {"ttft_ms": 900, "itl_ms": 50}, ["t"])
-    entries = [RequestClass(**entry) for entry in parse(text, "w").value["workload"]["classes"]]
-    assert _agreement(found, whole, entries) > agreement
+    assert _agreement(found, whole, planned(parse(text, "w").value["workload"]["classes"])) > agreement

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from epd_opt.instance import RequestClass
 from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.assign import Classifier
+from support.workloads import planned
 
 
 def arrival(text, output, images=0, tokens=None):
@@ -17,8 +17,8 @@ def arrival(text, output, images=0, tokens=None):
 
 
 def made(name, text, output, rate=1.0, **more):
-    """A class."""
-    return RequestClass(name=name, rate_per_s=rate, text_tokens=text, output_tokens=output, **more)
+    """An entry of a workload."""
+    return {"name": name, "rate_per_s": rate, "text_tokens": text, "output_tokens": output, **more}
 
 
 PHOTO = made("photo", 100, 200, images={"count": 1, "tokens": 300})
@@ -41,32 +41,27 @@ ALL = (PHOTO, ALBUM, CHAT, ESSAY, CLIP)
 )
 def test_requests_go_to_the_class_that_resembles_them(request_, name):
     """By images first, then by text and output; clips take nothing."""
-    assert Classifier(ALL).assign(request_) == name
+    assert Classifier(planned(ALL)).assign(request_) == name
 
 
 def test_the_order_of_classes_does_not_matter():
     """Every order assigns alike, ties included."""
     twins = (made("b", 100, 200), made("a", 100, 200), CHAT)
     requests = [arrival(text, output) for text in (10, 100, 900) for output in (20, 300)]
-    answers = {tuple(Classifier(order).assign(one) for one in requests) for order in itertools.permutations(twins)}
+    answers = {tuple(Classifier(planned(order)).assign(one) for one in requests) for order in itertools.permutations(twins)}
     assert len(answers) == 1
-    assert Classifier(twins).assign(arrival(100, 200)) == "a"
+    assert Classifier(planned(twins)).assign(arrival(100, 200)) == "a"
 
 
 def test_of_two_alike_classes_the_one_with_the_higher_rate_takes_the_request():
     """A rare class is the less likely origin."""
     pair = (made("a", {"mean": 500, "p95": 1500}, 100, rate=0.1), made("b", {"mean": 500, "p95": 1500}, 100, rate=10))
-    assert Classifier(pair).assign(arrival(500, 100)) == "b"
+    assert Classifier(planned(pair)).assign(arrival(500, 100)) == "b"
 
 
-def test_without_a_class_of_its_kind_a_request_still_finds_one():
-    """Images in a workload of text, text in a workload of images, and clips where there is nothing else."""
-    assert Classifier([CHAT, ESSAY]).assign(arrival(700, 300, 2, 500.0)) == "chat"
-    assert Classifier([PHOTO, ALBUM]).assign(arrival(90, 210)) in ("photo", "album")
-    assert Classifier([CLIP]).assign(arrival(90, 210)) == "clip"
-
-
-def test_classes_measured_only_need_no_output_tokens():
-    """Where the instance does not state a size it does not decide."""
-    bare = RequestClass(name="bare", rate_per_s=1, text_tokens=2000)
-    assert Classifier([bare, made("chat", 50, 100)]).assign(arrival(1800, 5)) == "bare"
+def test_a_request_without_a_class_of_its_kind_finds_none():
+    """Images in a workload of text, text in a workload of images; a class may have both."""
+    assert Classifier(planned([CHAT, ESSAY])).assign(arrival(700, 300, 2, 500.0)) is None
+    assert Classifier(planned([PHOTO, ALBUM, CLIP])).assign(arrival(90, 210)) is None
+    some = made("some", 100, 200, images={"count": {"values": [[0, 0.2], [2, 0.8]]}, "tokens": 300})
+    assert Classifier(planned([PHOTO, some])).assign(arrival(90, 210)) == "some"

@@ -53,7 +53,8 @@ def test_common_columns_are_read_whatever_their_order(write):
         "44,0,10.5,0,374,0,x",
         '109,2,12,512,396,64,"a, b"',
     )
-    assert sizes(Trace(source=path)) == [(0.0, 374, 0, 0.0, 44, 0), (1.5, 396, 2, 512.0, 109, 64)]
+    assert sizes(Trace(source=path)) == [(0.0, 374, 0, 0.0, 44, None), (1.5, 396, 2, 512.0, 109, None)]
+    assert [row[-1] for row in sizes(Trace(source=path, prefix_hits=True))] == [0, 64]
     sized = write(
         "arrival_s,input_text_tokens,num_images,image_width_px,image_height_px,output_tokens",
         "0,5,2,640,480,7",
@@ -69,7 +70,7 @@ def test_azure_dates_with_seven_digits_are_read(write):
         "2023-11-16 23:59:59.9799600,374,44",
         "2023-11-17 00:00:01.4800000,396,109",
     )
-    assert sizes(Trace(source=plain)) == [(0.0, 374, 0, 0.0, 44, 0), (1.50004, 396, 0, 0.0, 109, 0)]
+    assert sizes(Trace(source=plain)) == [(0.0, 374, 0, 0.0, 44, None), (1.50004, 396, 0, 0.0, 109, None)]
     zoned = write(
         "TIMESTAMP,ContextTokens,GeneratedTokens", "2024-05-10 00:00:00+00:00,1,2", "2024-05-10 02:00:03+02:00,1,2"
     )
@@ -87,7 +88,7 @@ def test_azure_prompts_with_images_are_taken_apart(write):
     assert "azure" not in complaint(path)
     assert "trace.csv:3:1: ContextTokens: counts the tokens of text and images together (--image-tokens N" in complaint(path)
     trace = Trace(source=path, tokens_per_image=576)
-    assert sizes(trace) == [(0.0, 500, 0, 0.0, 9, 0), (1.0, 348, 2, 1152.0, 9, 0), (2.0, 0, 1, 400.0, 9, 0)]
+    assert sizes(trace) == [(0.0, 500, 0, 0.0, 9, None), (1.0, 348, 2, 1152.0, 9, None), (2.0, 0, 1, 400.0, 9, None)]
     assert trace.notes() == [
         f"{path}: in 1 row the whole prompt is shorter than 576 tokens per image; their images take all of it"
     ]
@@ -100,7 +101,7 @@ def test_mooncake_json_lines_are_read_in_milliseconds(write):
         '{"timestamp": 4000, "input_length": 1300, "output_length": 10, "hash_ids": [1, 2, 4]}',
         name="trace.jsonl",
     )
-    assert sizes(Trace(source=path)) == [(0.0, 1200, 0, 0.0, 500, 0), (3.0, 1300, 0, 0.0, 10, 0)]
+    assert sizes(Trace(source=path)) == [(0.0, 1200, 0, 0.0, 500, None), (3.0, 1300, 0, 0.0, 10, None)]
     assert [row[-1] for row in sizes(Trace(source=path, prefix_hits=True))] == [0, 1024]
 
 
@@ -113,7 +114,7 @@ def test_burstgpt_columns_are_read_and_failed_requests_left_out(write):
         "118,GPT-4,417,276,693,Conversation log",
     )
     trace = Trace(source=path)
-    assert sizes(trace) == [(0.0, 472, 0, 0.0, 18, 0), (113.0, 417, 0, 0.0, 276, 0)]
+    assert sizes(trace) == [(0.0, 472, 0, 0.0, 18, None), (113.0, 417, 0, 0.0, 276, None)]
     assert trace.format.name == "burstgpt"
     assert trace.notes() == [f"{path}: left out 1 row without output tokens (failed requests)"]
 
@@ -184,7 +185,6 @@ def test_traces_are_merged_from_their_starts_to_the_first_end(write):
         ([COMMON, "0,1,0,0,"], "output_tokens: found '', expected a whole number"),
         ([COMMON, "0,1,0,77,1"], "image_tokens: found 77 image tokens in a request without images"),
         ([COMMON, "0,1,2,0,1"], "image_tokens: found 2 images of 0 tokens (--image-tokens N"),
-        ([f"{COMMON},cached_tokens", "0,5,0,0,1,9"], "cached_tokens: found 9, expected at most the prompt's 5 tokens"),
         (["TIMESTAMP,ContextTokens,GeneratedTokens", "12.5,1,1"], "for numbers pass --time-unit s, ms or us"),
         (
             ["TIMESTAMP,ContextTokens,GeneratedTokens", "2024-05-10 00:00:00,1,2", "2024-05-10 00:00:01Z,1,2"],
@@ -197,6 +197,13 @@ def test_traces_are_merged_from_their_starts_to_the_first_end(write):
 def test_bad_traces_are_refused_with_file_and_line(write, lines, said):
     """What was found and expected, and what to do about it."""
     assert said in complaint(write(*lines))
+
+
+def test_more_hits_than_prompt_are_refused_where_hits_are_wanted(write):
+    """The prompt is all that can be found."""
+    path = write(f"{COMMON},cached_tokens", "0,5,0,0,1,9")
+    assert "cached_tokens: found 9, expected at most the prompt's 5 tokens" in complaint(path, prefix_hits=True)
+    assert len(list(Trace(source=path))) == 1
 
 
 def test_several_problems_are_shown_at_once_and_many_cut_short(write):
@@ -231,7 +238,7 @@ def test_whole_seconds_that_look_like_milliseconds_are_pointed_out(write):
     trace = Trace(source=write(COMMON, *(f"{90 * index},1,0,0,1" for index in range(200))))
     assert sum(1 for _ in trace) == 200
     assert "pass --time-unit ms" in trace.notes()[0]
-    assert list(Trace(source=trace.source, time_unit="ms"))[1] == Arrival(0.09, None, 1.0, 1.0, 0, 0.0, (), 0)
+    assert list(Trace(source=trace.source, time_unit="ms"))[1] == Arrival(0.09, None, 1.0, 1.0, 0, 0.0)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the samples of public traces are not here")
