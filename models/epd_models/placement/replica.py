@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from epd_models.entry import Entry
 from epd_models.memory import KvShape, kv_shape
 from epd_models.parallelism import Parallelism
@@ -13,8 +15,8 @@ from epd_models.placement.context import Context, NotBuildable
 from epd_models.placement.loops import compiled_context, fixed_s
 from epd_models.placement.table import PLACEMENTS
 from epd_models.pool import Pool, Settings
-from epd_models.stages.decode import StepTime, decode_step
-from epd_models.stages.encode import EncodeTime, encode_time
+from epd_models.stages.decode import StepTime, decode_seconds, decode_step
+from epd_models.stages.encode import EncodeTime, encode_time, received_megapixels
 from epd_models.stages.prefill import PrefillTime, prefill_time
 from epd_models.vision import ImageLoad
 from epd_models.worker import Worker
@@ -77,12 +79,26 @@ class Replica:
     def step(self, sequences: int) -> StepTime:
         """An iteration over exactly so many sequences of one lane; what is compiled costs the same however full it is.
 
-        The planner uses a tangent to these times, which for mixtures of experts lies above them.
+        The planner uses a line above these times, which mixtures of experts and measured times bend away from. Of measured
+        times, the line through those at the shortest and the longest mean context of the classes.
         """
         settings = self.pool.settings
-        if not settings.batch:
+        if not settings.batch and self.worker.ratios.decode is None:
             exact = decode_step(self.worker, sequences=sequences)
             return replace(exact, fixed=exact.fixed + sequences * exact.per_sequence, per_sequence=0.0)
+        if not settings.batch:
+            low, high = parts.contexts(self.context)
+            high = max(high, low + 1.0)
+            batch = np.array([float(sequences)])
+            first, last = (float(decode_seconds(self.worker, batch, np.array([at]))[0]) for at in (low, high))
+            slope = (last - first) / (sequences * (high - low))
+            return StepTime(
+                fixed=first - slope * sequences * low,
+                per_sequence=0.0,
+                per_context=slope,
+                windows=(),
+                tokens=self.pool.tokens_per_step,
+            )
         compiled = parts.step_time(self.context, self.worker, settings)
         shaped = compiled_context(self.context, self.pool.entry) is not None
         return replace(
@@ -96,7 +112,7 @@ class Replica:
     def image(self, load: ImageLoad, megapixels: float) -> EncodeTime:
         """Times of one image or clip step on one logical device."""
         assert self.context.model.vision is not None
-        return encode_time(
+        time = encode_time(
             self.context.model.vision,
             self.pool.entry.device,
             self.context.engine,
@@ -104,6 +120,9 @@ class Replica:
             megapixels=megapixels,
             encoder_format=self.pool.entry.precision.encoder,
         )
+        received = received_megapixels(self.context.model.vision, load)
+        ratios = parts.image_ratios(self.context, self.pool.entry)
+        return time.corrected(ratios, received=received, uploaded=megapixels)
 
 
 def built_replica(context: Context, entry: Entry, cut: Parallelism, placement: str, settings: Settings) -> Replica:

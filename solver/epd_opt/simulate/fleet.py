@@ -362,5 +362,5 @@ def _broken(pool: str, why: str) -> InvalidInput:
 
 
 def resolved_plan(document: PlanDocument) -> Resolved:
-    """The instance of a plan with the cards that it was made with."""
-    return resolve(Instance(**document.instance_document), cards=document.cards)
+    """The instance of a plan at the rates that it serves, with the cards that it was made with."""
+    return resolve(Instance(**document.instance_document), cards=document.cards).at(document.multiple)

@@ -360,8 +360,9 @@ class Lane:
         step = growth = 0.0
         seconds, read = self._prompts(time, batch) if self.waiting else (0.0, False)
         if batch:
-            step = times.base(batch) + times.per_context * self._context
-            growth = times.per_context * batch
+            fixed, per_context = times.step(batch)
+            step = fixed + per_context * self._context
+            growth = per_context * batch
             for (_, per_token, _), tokens, growing in zip(times.windows, self._windows, self._growing, strict=True):
                 step += per_token * tokens
                 growth += per_token * growing

@@ -24,8 +24,6 @@ class LaneTimes:
         Tokens of one iteration: one for each decoding sequence (more with drafts), the rest for prompts.
     most_sequences, capacity : float
         Of one lane: lanes of a pipeline share a replica's memory and sequences evenly.
-    per_context : float
-        Seconds per token of context and iteration.
     windows : tuple of (float, float, float)
         Layers that look back a limited way: tokens, seconds and bytes per token up to there.
     per_chunk : float
@@ -47,23 +45,23 @@ class LaneTimes:
         self.most_sequences = max(1, replica.most_sequences // lanes)
         self.capacity = pool.kv_bytes / lanes
         self.per_token = 0.0 if full else replica.kv.per_token
-        self.per_context = step.per_context
         self.windows = tuple(
             (float(window), seconds.get(i, 0.0), 0.0 if full else size) for i, (window, size) in enumerate(sizes)
         )
         self.per_chunk = replica.prefill.per_chunk
         self.tokens = step.tokens
         self.width = 1 + drafts
-        self._base = [0.0]
+        self._steps = [(0.0, 0.0)]
         self._prompts: dict[tuple[float, float], tuple[float, float]] = {}
         self._peaks = {load.name: load.peak_context for load in replica.context.loads}
         self._longest = max(self._peaks.values(), default=0.0)
 
-    def base(self, batch: int) -> float:
-        """Seconds of an iteration over so many sequences, context left out."""
-        known = self._base
+    def step(self, batch: int) -> tuple[float, float]:
+        """Seconds of an iteration over so many sequences without their context, and per token of it."""
+        known = self._steps
         while batch >= len(known):
-            known.append(self.replica.step(len(known)).fixed)
+            step = self.replica.step(len(known))
+            known.append((step.fixed, step.per_context))
         return known[batch]
 
     def plan(self, job: Job) -> None:
