@@ -54,7 +54,11 @@ def _heading(fitted: Fit, settings: Settings, files: Sequence[str]) -> list[str]
         f"# Rates: each class in its own busiest window{scaled}; together {total:.4g} requests/s, "
         f"while the whole trace peaks at {fitted.peak_of_all * settings.scale:.4g}."
     )
-    asked = " (as asked for)" if settings.classes is not None else f" (wanted: {LEAST_GAIN:g})"
+    asked = f" (worth a class from {LEAST_GAIN:g})"
+    if settings.classes is not None:
+        asked = " (the number was asked for)"
+    elif fitted.next_gain >= LEAST_GAIN:
+        asked = " (no more are made unless --classes asks for them)"
     if fitted.next_gain > float("-inf"):
         lines.append(
             f"# Classes: {len(fitted.classes)}; one more would shorten the description by "
