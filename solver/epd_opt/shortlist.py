@@ -7,6 +7,8 @@ them. An incumbent over the best of them leaves out every candidate that costs m
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,7 +18,7 @@ import pulp
 
 from epd_models.candidate import STATES, Node
 from epd_opt.backends import HIGHS, Clock, Clocked, Outcome, Relaxation, Settings
-from epd_opt.formulation import Formulation, build
+from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import connected
@@ -58,13 +60,37 @@ class Incumbent:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortlist:
-    """A problem with the same optimum over fewer candidates, and a plan found on the way, if any."""
+    """A problem with the same optimum over fewer candidates, and what was found on the way, if anything.
+
+    Attributes
+    ----------
+    bound : float
+        On the cost of every plan with its tie-breaks, US dollars per hour.
+    incumbent : Incumbent or None
+        A plan.
+    """
 
     problem: PlanningProblem
+    bound: float = 0.0
     incumbent: Incumbent | None = None
 
+    def start(self, formulation: Formulation) -> dict[str, float] | None:
+        """The plan as values to start from."""
+        return None if self.incumbent is None else self.incumbent.values(formulation)
 
-def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock) -> Shortlist:
+    def known(self, formulation: Formulation, outcome: Outcome) -> Outcome:
+        """The outcome of a solve that was stopped, with what is known here where that is better."""
+        if self.incumbent is None or outcome.termination not in ("time_limit", "interrupted"):
+            return outcome
+        values = self.incumbent.values(formulation)
+        objective = sum(c * values[variable.name] for variable, c in formulation.model.objective.items())
+        bound = max(self.bound * formulation.scale.factor, -math.inf if outcome.bound is None else outcome.bound)
+        if outcome.objective is not None and outcome.objective <= objective:
+            return replace(outcome, bound=min(bound, outcome.objective))
+        return replace(outcome, values=values, objective=objective, bound=min(bound, objective))
+
+
+def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questions: Sequence[Question] = ()) -> Shortlist:
     """Leave out candidates that no plan cheaper than a known one can use.
 
     Relaxations and the incumbent are HiGHS's, whatever solver is asked for afterwards.
@@ -79,10 +105,11 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock) -> Sho
     pricing = _Pricing(problem)
     labels = pricing.first_labels()
     worth = pricing.worth(labels, pricing.list_prices())
-    chosen = np.zeros(len(problem.candidates), dtype=bool)
+    favoured = np.array([any(q.favours(c) for q in questions) for c in problem.candidates])
+    chosen = favoured.copy()
     chosen[_best(worth, _FIRST)] = True
     while True:
-        formulation = build(_restricted(problem, chosen))
+        formulation = build(_restricted(problem, chosen), questions)
         relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
         if relaxed is None:
             if chosen.all() or clock.left_s == 0.0:
@@ -97,15 +124,21 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock) -> Sho
             break
         chosen[_best(np.where(missing, worth, -np.inf), min(_JOINING, int(missing.sum())))] = True
     bound -= float(np.maximum(worth[~chosen], 0.0).sum())
-    tried = np.zeros_like(chosen)
-    tried[_best(worth, _TRIED)] = True
-    formulation = build(_restricted(problem, tried))
-    outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, settings)
-    if outcome.values is None or outcome.objective is None:
-        return Shortlist(problem=problem)
+    count = _TRIED
+    while True:
+        tried = favoured.copy()
+        tried[_best(worth, count)] = True
+        formulation = build(_restricted(problem, tried), questions)
+        outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, settings)
+        if outcome.values is not None and outcome.objective is not None:
+            break
+        if outcome.termination != "infeasible" or tried.all():
+            return Shortlist(problem=problem)
+        count *= 3
     most = outcome.objective / formulation.scale.factor * (1.0 + _CAREFUL)
     return Shortlist(
-        problem=_restricted(problem, bound - worth <= most),
+        problem=_restricted(problem, favoured | (bound - worth <= most)),
+        bound=bound,
         incumbent=Incumbent(formulation=formulation, outcome=outcome),
     )
 
@@ -116,7 +149,8 @@ _NOTHING = 1e-7
 
 def _best(worth: Vector, count: int) -> npt.NDArray[np.intp]:
     """Positions of the highest values, the first of equals."""
-    return np.argsort(-worth, kind="stable")[:count]
+    order: npt.NDArray[np.intp] = np.argsort(-worth, kind="stable")
+    return order[:count]
 
 
 def _restricted(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
@@ -171,7 +205,8 @@ class _Pricing:
         """What a unit in use costs at least, by device entry."""
         offers = self.problem.offers
         bought = [o.usd_per_hour if not o.owned else min(o.usd_per_hour, o.owned_usd_per_hour) for o in offers]
-        return np.array(bought) + np.array([offer.used_usd_per_hour for offer in offers])
+        prices: Vector = np.array(bought) + np.array([offer.used_usd_per_hour for offer in offers])
+        return prices
 
     def unit_prices(self, formulation: Formulation, relaxed: Relaxation) -> Vector:
         """What a unit in use costs in the relaxation; at least, where it does not know the device entry."""
@@ -195,7 +230,8 @@ class _Pricing:
             np.minimum.at(labels, self.arc_end[leaving], (labels[self.arc_start] + cost)[leaving])
         through = np.zeros(len(self.classes))
         through[self.owner[self.ends]] = labels[self.ends]
-        return labels - through[self.owner]
+        result: Vector = labels - through[self.owner]
+        return result
 
     def labels(self, formulation: Formulation, relaxed: Relaxation, before: Vector) -> Vector:
         """Labels in the relaxation; places that it does not know keep their distance from where their class starts."""
@@ -205,7 +241,7 @@ class _Pricing:
             start[self.classes[name]] = -relaxed.duals[f"demand_{c}"] / factor
         moved = np.zeros(len(self.classes))
         moved[self.owner[self.starts]] = (start[self.owner] - before)[self.starts]
-        labels = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
+        labels: Vector = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
         known: dict[Place, list[tuple[int, float]]] = {}
         for row, place, level, *_ in hand_over_rows(sets):
             known.setdefault(place, []).append((level, relaxed.duals.get(row, 0.0) / factor))
@@ -222,6 +258,6 @@ class _Pricing:
         np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
         replica = self.units * prices[self.device]
         left = np.maximum(gain[self.row_owner] - replica[self.row_owner, None] * self.row_load, 0.0).sum(axis=1)
-        result = gain.sum(axis=1) - replica
+        result: Vector = gain.sum(axis=1) - replica
         np.minimum.at(result, self.row_owner, left - replica[self.row_owner] * self.row_setup)
         return result
