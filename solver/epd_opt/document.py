@@ -174,17 +174,21 @@ class Reason(_Part):
 
 
 class Mend(_Part):
-    """A change after which this reason is gone."""
+    """A change after which the instance has a plan."""
 
-    change: str = Field(description="Path of the value to change.")
-    to: float
+    change: str = Field(description="Path of the value to change, as --set takes it.")
+    to: Any = Field(description="What to change it to: a number, a text, a list or a mapping.")
+    text: str = Field(default="", description="The change in words.")
+    usd_per_hour: float | None = Field(default=None, description="Cost of the plan after it, US dollars per hour.")
 
 
 class Infeasibility(_Part):
     """Why there is no plan."""
 
     reasons: list[Reason]
-    mends: list[Mend]
+    mends: list[Mend] = Field(description="Each is enough alone; the cheapest plan first.")
+    together: list[Mend] = Field(default=[], description="Changes that are enough together, where none is alone.")
+    note: str = Field(default="", description="What was left undone.")
 
 
 class Provenance(_Part):

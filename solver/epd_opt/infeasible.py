@@ -33,16 +33,26 @@ _PROGRESS = (
 """Limits in the order in which a pool meets them: the last one met stands closest to a plan."""
 
 
+def progress(reason: Reason) -> int:
+    """How near to a plan a class has come that ends at this reason."""
+    return _PROGRESS.index(reason.limit)
+
+
 def unservable(resolved: Resolved, offered: Offering) -> Infeasibility | None:
     """Reasons of the classes that no candidate leads to an end; None where every class has a way."""
+    found = [_class_reason(resolved, offered, name) for name in without_way(resolved, offered)]
+    return Infeasibility(reasons=found, mends=[]) if found else None
+
+
+def without_way(resolved: Resolved, offered: Offering) -> list[str]:
+    """Classes that no candidate leads to an end."""
     ways = {
         arc.request_class
         for candidate in connected(offered.problem.candidates)
         for arc in candidate.arcs
         if arc.end.state == "done"
     }
-    found = [_class_reason(resolved, offered, request.name) for request in resolved.requests if request.name not in ways]
-    return Infeasibility(reasons=found, mends=[]) if found else None
+    return [request.name for request in resolved.requests if request.name not in ways]
 
 
 def _class_reason(resolved: Resolved, offered: Offering, name: str) -> Reason:
@@ -134,7 +144,7 @@ def limiting(
     """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
     leaves a plan, with the least value that would do; all limits together where no single one is enough.
 
-    Each value belongs to a plan that was found, so setting the limit to it mends the instance.
+    Each value of a mend belongs to a fleet that was found.
     """
     reasons: list[Reason] = []
     mends: list[Mend] = []

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
-from epd_opt.backends import HIGHS, Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.document import PlanDocument
 from epd_opt.formulation import Question
 from epd_opt.instance import Instance
+from epd_opt.mending import mended
 from epd_opt.offering import Offering
 from epd_opt.plan import Plan
 from epd_opt.problem import PlanningProblem
@@ -20,7 +22,9 @@ from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
 
 
-def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None) -> Plan:
+def solve(
+    instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None, mends: bool = True
+) -> Plan:
     """Find the fleet that serves an instance within its targets and is best by its objective.
 
     Parameters
@@ -29,6 +33,8 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
         What to plan.
     progress : callable, optional
         Called with one line per step.
+    mends : bool
+        Whether to look, where nothing is feasible, for the changes after which something is; for a few seconds at most.
 
     Returns
     -------
@@ -49,13 +55,58 @@ def solve(instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[s
     start = time.perf_counter()
     instance = instance if isinstance(instance, Instance) else read(instance)
     clock = Clock(instance.solver.time_limit_s)
-    solver = Clocked(solver=backend(instance.solver.name), clock=clock)
     resolved = resolve(instance)
+    plan = planned(resolved, clock, start=start, say=say)
+    if plan.status == "infeasible" and mends:
+        brief = Clock(min(clock.left_s, _MENDING_S))
+        return with_mends(plan, resolved, brief, thorough=False, say=say)
+    return plan
+
+
+_MENDING_S = 5.0
+"""Seconds for which solving an infeasible instance looks for mends; explaining it may take longer."""
+
+
+def planned(resolved: Resolved, clock: Clock, *, start: float, say: Callable[[str], None] = lambda _: None) -> Plan:
+    """The best plan by the instance's objective, verified, or why there is none."""
+    solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
     task = Task(resolved=resolved, solver=solver, say=say)
     try:
         return _plan(task, best(task), start)
     except OutOfTime:
         return Plan(stopped_document(resolved, out_of_time(solver), start))
+
+
+def with_mends(
+    plan: Plan,
+    resolved: Resolved,
+    clock: Clock,
+    *,
+    thorough: bool,
+    cards: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Plan:
+    """An infeasible plan with changes after which its instance is feasible, as many as are found in time.
+
+    Parameters
+    ----------
+    thorough : bool
+        Whether to look for all of them, or for one per reason.
+    cards : mapping, optional
+        Cards of an earlier plan, used in place of the catalogue's.
+    """
+
+    def attempt(changed: Resolved, offered: Offering, diagnose: bool) -> PlanDocument:
+        own = Clock(max(clock.left_s / 4.0, min(clock.left_s, 1.0)))
+        start = time.perf_counter()
+        if changed.instance.objective != "cost_per_request":
+            return planned(changed, own, start=start).document
+        solver = Clocked(solver=backend(changed.instance.solver.name), clock=own)
+        return search(changed, offered, solver, start=start, diagnose=diagnose).document
+
+    solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
+    why = mended(resolved, plan.document.infeasibility, attempt, clock, solver, thorough=thorough, cards=cards, say=say)
+    return Plan(plan.document.model_copy(update={"infeasibility": why}))
 
 
 def search(
@@ -96,7 +147,7 @@ def _plan(task: Task, found: Found | NoPlan, start: float) -> Plan:
         if found.why is not None:
             return Plan(infeasible_document(task.resolved, found.why, found.outcome, start))
         return Plan(stopped_document(task.resolved, found.outcome or out_of_time(task.solver), start))
-    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), HIGHS, task.settings)
+    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), BACKENDS["highs"], task.settings)
     if solution is None:
         raise VerificationError("the fleet found by the solver cannot route the demand")
     resolved = task.resolved.at(found.multiple)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from epd_opt.document import ClassResult, Cost, DeviceUse, Infeasibility, PlanDocument, Pool
+from epd_opt.document import ClassResult, Cost, DeviceUse, Infeasibility, Mend, PlanDocument, Pool
 from epd_opt.wording import (
     fullest,
     labels,
@@ -333,5 +334,15 @@ def infeasible_view(instance: str, why: Infeasibility) -> Iterator[RenderableTyp
     for reason in why.reasons:
         yield Padding(_line((f"{reason.limit}: ", "bold"), (printable(reason.text), "")), (0, 0, 0, 2))
     for mend in why.mends:
-        change = _line(("try ", ""), (f"{printable(mend.change)} = {mend.to:.10g}", "green"))
-        yield Padding(change, (0, 0, 0, 2))
+        yield from _mend("feasible with ", mend)
+    for i, mend in enumerate(why.together):
+        yield from _mend("and " if i else "feasible only with several changes: ", mend)
+    if why.note:
+        yield Text(why.note, style="dim")
+
+
+def _mend(opening: str, mend: Mend) -> Iterator[RenderableType]:
+    cost = "" if mend.usd_per_hour is None else f", at {money(mend.usd_per_hour)}/h"
+    yield Padding(_line((opening, ""), (printable(mend.text), "green"), (cost, "")), (0, 0, 0, 2))
+    value = json.dumps(mend.to, ensure_ascii=False)
+    yield Padding(_line((f"--set '{printable(mend.change)}={printable(value)}'", "dim")), (0, 0, 0, 4))

@@ -18,8 +18,9 @@ from epd_opt.explain.latency import class_facts
 from epd_opt.explain.runner_up import other_structures
 from epd_opt.explain.source import plan_or_instance
 from epd_opt.instance import Instance
-from epd_opt.pipeline import solve
+from epd_opt.pipeline import planned, solve, with_mends
 from epd_opt.plan import Plan
+from epd_opt.resolve import resolve
 
 RUNNERS_UP = 3
 
@@ -99,36 +100,26 @@ def explain(
     """
     say = progress or (lambda _: None)
     start = time.perf_counter()
-    known, clock = _solved(plan, time_limit_s, say)
-    document = known.document
-    instance = Instance(**document.instance_document)
-    pools = [pool.name for pool in document.pools]
+    given = plan_or_instance(plan)
+    instance = Instance(**given.document.instance_document) if isinstance(given, Plan) else given
+    pools = [pool.name for pool in given.document.pools] if isinstance(given, Plan) else []
     uses = [target(text, instance, pools) for text in why_not]
     absences = [target(text, instance, pools) for text in without]
     wanted = None if share is None else traffic(str(share), instance)
-    if document.cost is None:
-        return Explanation(_planless(document, start))
+    limit = time_limit_s or instance.solver.time_limit_s
+    clock = Clock(limit)
+    if isinstance(given, Plan):
+        document = given.document
+    else:
+        settings = instance.solver.model_copy(update={"time_limit_s": limit})
+        document = solve(instance.model_copy(update={"solver": settings}), progress=say, mends=False).document
     try:
+        if document.cost is None:
+            return Explanation(_planless(given, document, clock, start, say))
         ground = Ground.of(document, clock, say)
     except OutOfTime:
-        notes = ["no time was left to build the candidates"]
-        return Explanation(_document(document, start, notes=notes))
+        return Explanation(_document(document, start, notes=["no time was left to build the candidates"]))
     return Explanation(_explained(ground, uses, absences, wanted, runners_up, start))
-
-
-def _solved(
-    plan: Plan | Instance | Mapping[str, Any] | str | Path, time_limit_s: float | None, say: Callable[[str], None]
-) -> tuple[Plan, Clock]:
-    """The plan to explain, and a clock for all that is to come."""
-    given = plan_or_instance(plan)
-    if isinstance(given, Plan):
-        return given, Clock(time_limit_s or Instance(**given.document.instance_document).solver.time_limit_s)
-    instance = given
-    clock = Clock(time_limit_s or instance.solver.time_limit_s)
-    if time_limit_s is not None:
-        settings = instance.solver.model_copy(update={"time_limit_s": time_limit_s})
-        instance = instance.model_copy(update={"solver": settings})
-    return solve(instance, progress=say), clock
 
 
 class _Budget:
@@ -168,9 +159,18 @@ def _explained(
     return _document(ground.document, start, pools=pools, classes=classes, limits=limits, runners_up=others, why_not=answers)
 
 
-def _planless(document: PlanDocument, start: float) -> ExplanationDocument:
-    notes = [] if document.status == "infeasible" else ["the time limit passed before there was a plan to explain"]
-    return _document(document, start, infeasibility=document.infeasibility, notes=notes)
+def _planless(
+    given: Plan | Instance, document: PlanDocument, clock: Clock, start: float, say: Callable[[str], None]
+) -> ExplanationDocument:
+    """Why there is no plan, with every mend that there is time for; of a plan document the reasons are found anew."""
+    if document.status != "infeasible":
+        return _document(document, start, notes=["the time limit passed before there was a plan to explain"])
+    resolved = resolve(Instance(**document.instance_document), cards=document.cards)
+    plan = planned(resolved, clock, start=start, say=say) if isinstance(given, Plan) else Plan(document)
+    if plan.status != "infeasible":
+        return _document(document, start, notes=[f"solved anew, the instance is {plan.status}"])
+    plan = with_mends(plan, resolved, clock, thorough=True, cards=document.cards, say=say)
+    return _document(document, start, infeasibility=plan.infeasibility)
 
 
 def _document(document: PlanDocument, start: float, **parts: Any) -> ExplanationDocument:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from epd_opt.document import Infeasibility
 from epd_opt.formulation import Question, build
@@ -11,7 +10,6 @@ from epd_opt.infeasible import limiting, unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.task import Found, NoPlan, Task
-from epd_opt.shortlist import shortlist
 
 
 def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
@@ -52,10 +50,8 @@ def cheapest_of(
         return NoPlan(why=why)
     problem = task.pruned(offered, multiple) if pruned is None else pruned
     problem = problem.at(multiple)
-    listed = shortlist(problem, task.settings, task.clock, questions)
-    formulation = build(listed.problem, questions)
-    outcome = task.solve(formulation, replace(task.settings, start=listed.start(formulation)))
-    outcome = listed.known(formulation, outcome)
+    formulation = build(problem, questions)
+    outcome = task.solve(formulation, task.settings)
     if outcome.termination == "infeasible":
         nothing = Infeasibility(reasons=[], mends=[])
         why = limiting(problem, task.solver, task.settings, questions) if diagnose else nothing
