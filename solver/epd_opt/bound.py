@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from epd_opt.backends import Outcome
 from epd_opt.formulation import Formulation
-from epd_opt.formulation.objective import OPEN_TIE, UNIT_TIE, UNIT_WEIGHT, rank_tie
+from epd_opt.formulation.objective import OPEN_TIE, RANK_TIE, UNIT_TIE, UNIT_WEIGHT
 from epd_opt.problem import Offer
 
 _ROUNDING = 1e-6
@@ -52,7 +52,7 @@ def largest_ties(formulation: Formulation, cost: float) -> float:
     smallest = min((float(candidate.units) for candidate in sets.candidates), default=1.0)
     units += dearest_share
     replicas = units / min(smallest, 1.0)
-    return UNIT_WEIGHT * (UNIT_TIE * units + OPEN_TIE * replicas) + rank_tie(1.0) * replicas
+    return UNIT_WEIGHT * (UNIT_TIE * units + (OPEN_TIE + RANK_TIE) * replicas)
 
 
 def _common_grid(offers: list[Offer]) -> float | None:

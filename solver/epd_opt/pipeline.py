@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
-from epd_opt.backends import BACKENDS, Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.backends import HIGHS, Clock, Clocked, OutOfTime, backend, out_of_time
 from epd_opt.document import PlanDocument
 from epd_opt.formulation import Question
 from epd_opt.instance import Instance
@@ -147,7 +147,7 @@ def _plan(task: Task, found: Found | NoPlan, start: float) -> Plan:
         if found.why is not None:
             return Plan(infeasible_document(task.resolved, found.why, found.outcome, start))
         return Plan(stopped_document(task.resolved, found.outcome or out_of_time(task.solver), start))
-    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), BACKENDS["highs"], task.settings)
+    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), HIGHS, task.settings)
     if solution is None:
         raise VerificationError("the fleet found by the solver cannot route the demand")
     resolved = task.resolved.at(found.multiple)

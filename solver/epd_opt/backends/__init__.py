@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epd_opt.backends.base import EXACTNESS, Availability, Backend, Capabilities, Outcome, Settings, SolverFailed
+from epd_opt.backends.base import EXACTNESS, Availability, Backend, Capabilities, Outcome, Relaxation, Settings, SolverFailed
 from epd_opt.backends.cbc import Cbc
 from epd_opt.backends.clock import Clock, Clocked, OutOfTime, out_of_time
 from epd_opt.backends.cp_sat import CpSat
@@ -12,12 +12,15 @@ from epd_opt.backends.relaxation import relaxed
 from epd_opt.backends.scip import Scip
 from epd_opt.errors import InvalidInput, Problem
 
-BACKENDS: dict[str, Backend] = {solver.name: solver for solver in (Highs(), Cbc(), Scip(), CpSat())}
+HIGHS = Highs()
+"""Also solves relaxations and routings, whatever solver a plan asks for."""
+BACKENDS: dict[str, Backend] = {solver.name: solver for solver in (HIGHS, Cbc(), Scip(), CpSat())}
 BACKENDS |= {name: ThroughPulp(name, row) for name, row in SOLVERS.items()}
 
 __all__ = [
     "BACKENDS",
     "EXACTNESS",
+    "HIGHS",
     "Availability",
     "Backend",
     "Capabilities",
@@ -25,6 +28,7 @@ __all__ = [
     "Clocked",
     "OutOfTime",
     "Outcome",
+    "Relaxation",
     "Settings",
     "SolverFailed",
     "backend",

@@ -83,6 +83,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """The optimum of a model without whole numbers, and the change of it per unit of each row's right-hand side."""
+
+    objective: float
+    duals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a back-end can do; ``epd-opt solvers`` shows this table.
 

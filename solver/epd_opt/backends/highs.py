@@ -13,10 +13,21 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import pulp
 
-from epd_opt.backends.base import Answer, Availability, Capabilities, Checked, Settings, Termination, Vector, stopped_by
-from epd_opt.backends.guard import remaining, supervise
-from epd_opt.backends.matrix import Matrix
+from epd_opt.backends.base import (
+    Answer,
+    Availability,
+    Capabilities,
+    Checked,
+    Relaxation,
+    Settings,
+    Termination,
+    Vector,
+    stopped_by,
+)
+from epd_opt.backends.guard import Ending, remaining, supervise
+from epd_opt.backends.matrix import Matrix, matrix_of
 
 _ONE_AT_A_TIME = threading.Lock()
 """The library has one scheduler per process, which must be idle to change its threads."""
@@ -120,9 +131,34 @@ class Highs(Checked):
 
     def answer(self, matrix: Matrix, settings: Settings, start: Vector | None) -> Answer:
         """See :class:`epd_opt.backends.base.Checked`."""
-        began = time.perf_counter()
         import highspy
 
+        highs, run, ending = self._run(highspy, matrix, settings, start)
+        if not run.wait(0.0):
+            answer = Answer(termination="time_limit", values=run.values, bound=run.bound)
+        else:
+            answer = self._read(highspy, highs, integer=bool(matrix.integer.any()))
+        return dataclasses.replace(stopped_by(answer, ending), version=highs.version())
+
+    def relaxation(self, model: pulp.LpProblem, settings: Settings) -> Relaxation | None:
+        """The optimum of a model whose variables need not be whole, with its duals; None where there is none in time."""
+        import highspy
+
+        matrix, contradiction = matrix_of(model)
+        if contradiction is not None or not matrix.row_names:
+            return None
+        relaxed = dataclasses.replace(matrix, integer=np.zeros_like(matrix.integer))
+        highs, run, _ = self._run(highspy, relaxed, settings, None)
+        if not run.wait(0.0) or highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        return Relaxation(
+            objective=float(highs.getInfo().objective_function_value) + matrix.offset,
+            duals=dict(zip(matrix.row_names, highs.getSolution().row_dual, strict=True)),
+        )
+
+    @staticmethod
+    def _run(highspy: Any, matrix: Matrix, settings: Settings, start: Vector | None) -> tuple[Any, _Solve, Ending]:
+        began = time.perf_counter()
         with _quiet_stdout():
             highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
@@ -137,14 +173,8 @@ class Highs(Checked):
         limit = remaining(settings.time_limit_s, began)
         if limit is not None:
             highs.setOptionValue("time_limit", limit)
-        integer = bool(matrix.integer.any())
-        run = _Solve(highs, integer=integer)
-        ending = supervise(run, limit)
-        if not run.wait(0.0):
-            answer = Answer(termination="time_limit", values=run.values, bound=run.bound)
-        else:
-            answer = self._read(highspy, highs, integer=integer)
-        return dataclasses.replace(stopped_by(answer, ending), version=highs.version())
+        run = _Solve(highs, integer=bool(matrix.integer.any()))
+        return highs, run, supervise(run, limit)
 
     @staticmethod
     def _read(highspy: Any, highs: Any, *, integer: bool) -> Answer:

@@ -193,7 +193,7 @@ def _used_at_all(asked: Target) -> Question:
         through = [variable for (k, _), variable in v.share.items() if asked.means(sets.candidates[k])]
         yield "used_at_all", -pulp.lpSum(through) <= -LEAST_USE
 
-    return rows
+    return Question(rows=rows, favours=asked.means)
 
 
 def _covers(arc: Arc, stage: Stage) -> bool:
@@ -236,7 +236,7 @@ def _share_of_stage(asked: Target, wanted: Traffic, stage: Stage, rates: dict[st
         ]
         yield f"share_of_{stage}", pulp.LpAffineExpression(through) <= -wanted.share
 
-    return rows
+    return Question(rows=rows, favours=asked.means)
 
 
 def _too_little(ground: Ground, asked: Target, wanted: Traffic) -> list[Reason]:

@@ -12,6 +12,7 @@ from epd_models.row import Row
 from epd_opt.document import Pool
 from epd_opt.explain.document import Alternative, LimitFacts, PoolFacts, RequirementFacts
 from epd_opt.explain.ground import Ground
+from epd_opt.formulation import Question
 from epd_opt.formulation.constraints import Rows
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
@@ -78,7 +79,7 @@ def one_less(ground: Ground, pool: Pool, *, share: float) -> Alternative:
         yield "one_less", pulp.lpSum(v.replicas[k] for k in members) <= sum(together) - 1
 
     ground.say(f"one replica less of {pool.name}")
-    return ground.alternative(ground.ask(fewer, share=share), none="no plan does with one replica less")
+    return ground.alternative(ground.ask(Question(rows=fewer), share=share), none="no plan does with one replica less")
 
 
 def limit_facts(ground: Ground) -> list[LimitFacts]:

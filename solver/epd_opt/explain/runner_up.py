@@ -46,4 +46,4 @@ def unlike(before: Sequence[Uses]) -> Question:
                         yield f"in_{i}_{j}_{k}", v.open[k] <= indicator
             yield f"unlike_{i}", pulp.lpSum(present) <= len(structure) - 1
 
-    return rows
+    return Question(rows=rows)

@@ -7,14 +7,33 @@ from dataclasses import dataclass
 
 import pulp
 
+from epd_models.candidate import Candidate
 from epd_opt.formulation.constraints import FAMILIES, LIMITLESS, Family, Rows
 from epd_opt.formulation.objective import Scale, objective, scale
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables, add_limitless_variables, add_variables
 from epd_opt.problem import PlanningProblem
 
-Question = Callable[[pulp.LpProblem, Sets, Variables], Rows]
-"""Constraints that a question adds to those of every plan; it may add variables of its own to the model."""
+
+def _nobody(_: Candidate) -> bool:
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Constraints that a question adds to those of every plan.
+
+    Attributes
+    ----------
+    rows : callable
+        As the constraint families; may add variables of its own to the model.
+    favours : callable
+        Whether the constraints may make a candidate worth more than it is without them. Of all others they may only ask
+        to be used less.
+    """
+
+    rows: Callable[[pulp.LpProblem, Sets, Variables], Rows]
+    favours: Callable[[Candidate], bool] = _nobody
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +52,7 @@ def build(problem: PlanningProblem, questions: Iterable[Question] = ()) -> Formu
     model = pulp.LpProblem("epd_opt", pulp.LpMinimize)
     built = _built(model, sets, add_variables(model, sets), FAMILIES)
     for question in questions:
-        for name, row in question(model, sets, built.variables):
+        for name, row in question.rows(model, sets, built.variables):
             model.addConstraint(row, name)
     return built
 

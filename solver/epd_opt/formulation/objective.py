@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 
 import pulp
@@ -16,20 +17,23 @@ UNIT_TIE = 1e-6
 """Weight of a unit in use, as a share of the dearest unit: among plans of equal cost, the one with fewer units."""
 OPEN_TIE = 5e-7
 """Weight of an open candidate: among those, the one with fewer pools."""
-_RANK_TIE = 1e-7
+RANK_TIE = 2e-7
+"""Most that a replica weighs by the key of its candidate: among those, always the same one."""
 
 
-def rank_tie(position: float) -> float:
-    """Weight of a replica of the candidate at this position (0 first, 1 last) of the canonical order."""
-    return UNIT_WEIGHT * _RANK_TIE * (1.0 + position)
+def rank_tie(key: str) -> float:
+    """Weight of a replica of the candidate of this key, as a share of the dearest unit: scattered between half of
+    :data:`RANK_TIE` and all of it, whatever other candidates there are."""
+    scattered = zlib.crc32(key.encode()) / 2**32
+    return RANK_TIE * (1.0 + scattered) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """How the solver's objective relates to US dollars per hour.
 
-    ``objective = factor * cost + ties`` with ties that weigh devices first, then pools, then the canonical order of
-    candidates; they are so small that plans whose costs differ by more than one part in a million keep their order.
+    ``objective = factor * cost + ties`` with ties that weigh devices first, then pools, then fixed weights of candidates;
+    they are so small that plans whose costs differ by more than one part in a million keep their order.
     """
 
     factor: float
@@ -66,7 +70,7 @@ def scale(sets: Sets) -> Scale:
 
 
 def objective(sets: Sets, v: Variables, scaling: Scale) -> pulp.LpAffineExpression:
-    """Scaled cost plus ties: fewer units in use, then fewer pools, then candidates that come first in canonical order."""
+    """Scaled cost plus ties: fewer units in use, then fewer pools, then fixed weights."""
     return _sum(_cost_and_ties(sets, v, scaling))
 
 
@@ -97,8 +101,8 @@ def _cost_and_ties(sets: Sets, v: Variables, scaling: Scale) -> list[tuple[pulp.
     terms = cost_expression(sets, v, factor=scaling.factor)
     terms += [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
     terms += [(variable, UNIT_WEIGHT * OPEN_TIE) for variable in v.open]
-    count = max(1, len(sets.candidates))
-    return terms + [(variable, rank_tie(k / count)) for k, variable in enumerate(v.replicas)]
+    ranks = [UNIT_WEIGHT * rank_tie(candidate.key) for candidate in sets.candidates]
+    return terms + list(zip(v.replicas, ranks, strict=True))
 
 
 def _sum(terms: list[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:

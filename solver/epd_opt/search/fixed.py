@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from epd_opt.document import Infeasibility
 from epd_opt.formulation import Question, build
@@ -10,6 +11,7 @@ from epd_opt.infeasible import limiting, unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.task import Found, NoPlan, Task
+from epd_opt.shortlist import shortlist
 
 
 def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
@@ -50,8 +52,10 @@ def cheapest_of(
         return NoPlan(why=why)
     problem = task.pruned(offered, multiple) if pruned is None else pruned
     problem = problem.at(multiple)
-    formulation = build(problem, questions)
-    outcome = task.solve(formulation, task.settings)
+    listed = shortlist(problem, task.settings, task.clock, questions)
+    formulation = build(listed.problem, questions)
+    outcome = task.solve(formulation, replace(task.settings, start=listed.start(formulation)))
+    outcome = listed.known(formulation, outcome)
     if outcome.termination == "infeasible":
         nothing = Infeasibility(reasons=[], mends=[])
         why = limiting(problem, task.solver, task.settings, questions) if diagnose else nothing

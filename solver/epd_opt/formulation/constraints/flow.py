@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import pulp
 
+from epd_models.candidate import Arc, Node
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables, leaving_source
 
@@ -27,13 +29,22 @@ def hand_over(sets: Sets, v: Variables) -> Rows:
     A request that arrives earlier may always be taken as arriving later, so cumulative rows over the levels are exact;
     at the last level they are equalities: all that is handed over is taken.
     """
+    for name, _, level, last, arriving, leaving in hand_over_rows(sets):
+        taken = pulp.lpSum(v.share[k, arc] for k, arc in leaving if arc.start.level <= level)
+        there = pulp.lpSum(v.share[k, arc] for k, arc in arriving if arc.end.level <= level)
+        if last:
+            yield name, taken == there
+        elif len(taken):
+            yield name, taken <= there
+
+
+Owned: TypeAlias = list[tuple[int, Arc]]
+
+
+def hand_over_rows(sets: Sets) -> Iterator[tuple[str, tuple[str, Node], int, bool, Owned, Owned]]:
+    """For each row of :func:`hand_over`: name, class and hand-over, level, whether it is the last, arcs in, arcs out."""
     classes = {name: c for c, name in enumerate(sets.demands)}
-    for h, ((name, _), (arriving, leaving)) in enumerate(sorted(sets.hand_overs.items(), key=lambda item: item[0])):
+    for h, (place, (arriving, leaving)) in enumerate(sorted(sets.hand_overs.items(), key=lambda item: item[0])):
         levels = sorted({arc.start.level for _, arc in leaving} | {arc.end.level for _, arc in arriving})
         for level in levels:
-            taken = pulp.lpSum(v.share[k, arc] for k, arc in leaving if arc.start.level <= level)
-            there = pulp.lpSum(v.share[k, arc] for k, arc in arriving if arc.end.level <= level)
-            if level == levels[-1]:
-                yield f"hand_over_{classes[name]}_{h}_{level}", taken == there
-            elif len(taken):
-                yield f"hand_over_{classes[name]}_{h}_{level}", taken <= there
+            yield f"hand_over_{classes[place[0]]}_{h}_{level}", place, level, level == levels[-1], arriving, leaving

@@ -1,0 +1,263 @@
+"""Candidates that a plan worth having may use, found by pricing them against the linear relaxation.
+
+The relaxation is solved over a few candidates; its prices of requests at every point of their way tell what opening any
+other candidate would earn. Candidates that would earn something join, until none does: then the bound holds for all of
+them. An incumbent over the best of them leaves out every candidate that costs more to open than lies between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pulp
+
+from epd_models.candidate import STATES, Node
+from epd_opt.backends import HIGHS, Clock, Clocked, Outcome, Relaxation, Settings
+from epd_opt.formulation import Formulation, Question, build
+from epd_opt.formulation.constraints.flow import hand_over_rows
+from epd_opt.problem import PlanningProblem
+from epd_opt.prune import connected
+
+Vector: TypeAlias = npt.NDArray[np.float64]
+Place: TypeAlias = tuple[str, Node]
+
+ENOUGH = 150
+"""Problems of so few candidates are solved as they are."""
+_FIRST, _JOINING, _TRIED = 150, 120, 100
+"""Candidates that the relaxation starts with, that join it at a time, and that the incumbent is sought among."""
+_CAREFUL = 1e-5
+"""Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incumbent:
+    """A plan over some of the candidates."""
+
+    formulation: Formulation
+    outcome: Outcome
+
+    def values(self, formulation: Formulation) -> dict[str, float]:
+        """The same plan in the variables of a formulation over more candidates."""
+        assert self.outcome.values is not None
+        result = {variable.name: 0.0 for variable in formulation.model.variables()}
+        keys = {candidate.key: k for k, candidate in enumerate(formulation.sets.candidates)}
+        mine, theirs = self.formulation.variables, formulation.variables
+        pairs: list[tuple[pulp.LpVariable, pulp.LpVariable]] = []
+        for k, candidate in enumerate(self.formulation.sets.candidates):
+            there = keys[candidate.key]
+            pairs += [(mine.replicas[k], theirs.replicas[there]), (mine.open[k], theirs.open[there])]
+            pairs += [(mine.share[k, arc], theirs.share[there, arc]) for arc in candidate.arcs]
+        pairs += [(variable, theirs.pool_open[pool]) for pool, variable in mine.pool_open.items()]
+        for known, same in ((mine.used, theirs.used), (mine.lots, theirs.lots), (mine.owned, theirs.owned)):
+            pairs += [(variable, same[name]) for name, variable in known.items()]
+        return result | {same.name: self.outcome.values[variable.name] for variable, same in pairs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortlist:
+    """A problem with the same optimum over fewer candidates, and what was found on the way, if anything.
+
+    Attributes
+    ----------
+    bound : float
+        On the cost of every plan with its tie-breaks, US dollars per hour.
+    incumbent : Incumbent or None
+        A plan.
+    """
+
+    problem: PlanningProblem
+    bound: float = 0.0
+    incumbent: Incumbent | None = None
+
+    def start(self, formulation: Formulation) -> dict[str, float] | None:
+        """The plan as values to start from."""
+        return None if self.incumbent is None else self.incumbent.values(formulation)
+
+    def known(self, formulation: Formulation, outcome: Outcome) -> Outcome:
+        """The outcome of a solve that was stopped, with what is known here where that is better."""
+        if self.incumbent is None or outcome.termination not in ("time_limit", "interrupted"):
+            return outcome
+        values = self.incumbent.values(formulation)
+        objective = sum(c * values[variable.name] for variable, c in formulation.model.objective.items())
+        bound = max(self.bound * formulation.scale.factor, -math.inf if outcome.bound is None else outcome.bound)
+        if outcome.objective is not None and outcome.objective <= objective:
+            return replace(outcome, bound=min(bound, outcome.objective))
+        return replace(outcome, values=values, objective=objective, bound=min(bound, objective))
+
+
+def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questions: Sequence[Question] = ()) -> Shortlist:
+    """Leave out candidates that no plan cheaper than a known one can use.
+
+    Relaxations and the incumbent are HiGHS's, whatever solver is asked for afterwards.
+
+    Returns
+    -------
+    Shortlist
+        Of the problem itself where it is small, or nothing could be proved in time.
+    """
+    if len(problem.candidates) <= ENOUGH:
+        return Shortlist(problem=problem)
+    pricing = _Pricing(problem)
+    labels = pricing.first_labels()
+    worth = pricing.worth(labels, pricing.list_prices())
+    favoured = np.array([any(q.favours(c) for q in questions) for c in problem.candidates])
+    chosen = favoured.copy()
+    chosen[_best(worth, _FIRST)] = True
+    while True:
+        formulation = build(_restricted(problem, chosen), questions)
+        relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
+        if relaxed is None:
+            if chosen.all() or clock.left_s == 0.0:
+                return Shortlist(problem=problem)
+            chosen[_best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
+            continue
+        labels = pricing.labels(formulation, relaxed, labels)
+        worth = pricing.worth(labels, pricing.unit_prices(formulation, relaxed))
+        bound = relaxed.objective / formulation.scale.factor
+        missing = ~chosen & (worth > _NOTHING * abs(bound))
+        if not missing.any():
+            break
+        chosen[_best(np.where(missing, worth, -np.inf), min(_JOINING, int(missing.sum())))] = True
+    bound -= float(np.maximum(worth[~chosen], 0.0).sum())
+    count = _TRIED
+    while True:
+        tried = favoured.copy()
+        tried[_best(worth, count)] = True
+        formulation = build(_restricted(problem, tried), questions)
+        outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, settings)
+        if outcome.values is not None and outcome.objective is not None:
+            break
+        if outcome.termination != "infeasible" or tried.all():
+            return Shortlist(problem=problem)
+        count *= 3
+    most = outcome.objective / formulation.scale.factor * (1.0 + _CAREFUL)
+    return Shortlist(
+        problem=_restricted(problem, favoured | (bound - worth <= most)),
+        bound=bound,
+        incumbent=Incumbent(formulation=formulation, outcome=outcome),
+    )
+
+
+_NOTHING = 1e-7
+"""What a candidate may earn and still not join the relaxation, as a share of the bound."""
+
+
+def _best(worth: Vector, count: int) -> npt.NDArray[np.intp]:
+    """Positions of the highest values, the first of equals."""
+    order: npt.NDArray[np.intp] = np.argsort(-worth, kind="stable")
+    return order[:count]
+
+
+def _restricted(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
+    some = [candidate for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted]
+    return replace(problem, candidates=tuple(connected(some)))
+
+
+class _Pricing:
+    """What opening each candidate would earn at given prices of places and units: arrays over all candidates.
+
+    A place is a class at a node of the stage graph; its label is the price of all requests of the class being there.
+    Prices and earnings are US dollars per hour.
+    """
+
+    def __init__(self, problem: PlanningProblem) -> None:
+        self.problem = problem
+        self.classes = {demand.name: c for c, demand in enumerate(problem.demands)}
+        rates = np.array([demand.rate for demand in problem.demands])
+        offers = {offer.name: offer for offer in problem.offers}
+        self.devices = {name: d for d, name in enumerate(offers)}
+        self.places: dict[Place, int] = {}
+        arcs, rows = [], []
+        for k, candidate in enumerate(problem.candidates):
+            offer = offers[candidate.device]
+            for arc in candidate.arcs:
+                c = self.classes[arc.request_class]
+                start, end = ((arc.request_class, node) for node in (arc.start, arc.end))
+                energy = 3600.0 * problem.demands[c].mean_rate * offer.busy_usd_per_unit_second
+                energy *= candidate.busy_s[arc.request_class] * float(candidate.units)
+                places = (self.places.setdefault(place, len(self.places)) for place in (start, end))
+                arcs.append((k, c, *places, energy))
+            for row in candidate.rows:
+                load = dict(row.load)
+                rows.append((k, row.setup, *(load.get(name, 0.0) for name in self.classes)))
+        table = np.array(arcs)
+        self.arc_owner, self.arc_class, self.arc_start, self.arc_end = table[:, :4].T.astype(np.intp)
+        self.arc_cost = table[:, 4]
+        table = np.array(rows).reshape(len(rows), 2 + len(rates))
+        self.row_owner, self.row_setup, self.row_load = table[:, 0].astype(np.intp), table[:, 1], table[:, 2:] * rates
+        self.units = np.array([float(candidate.units) for candidate in problem.candidates])
+        self.device = np.array([self.devices[candidate.device] for candidate in problem.candidates], dtype=np.intp)
+        self.owner = np.array([self.classes[name] for name, _ in self.places], dtype=np.intp)
+        self.stage = np.array([STATES.index(node.state) for _, node in self.places])
+        self.starts = np.array([node.sender is None and node.state != "done" for _, node in self.places])
+        self.ends = self.stage == len(STATES) - 1
+        chains: dict[Place, list[tuple[int, int]]] = {}
+        for (name, node), i in self.places.items():
+            chains.setdefault((name, Node(state=node.state, sender=node.sender)), []).append((node.level, i))
+        self.chains = {place: np.array(sorted(chain)) for place, chain in chains.items()}
+
+    def list_prices(self) -> Vector:
+        """What a unit in use costs at least, by device entry."""
+        offers = self.problem.offers
+        bought = [o.usd_per_hour if not o.owned else min(o.usd_per_hour, o.owned_usd_per_hour) for o in offers]
+        prices: Vector = np.array(bought) + np.array([offer.used_usd_per_hour for offer in offers])
+        return prices
+
+    def unit_prices(self, formulation: Formulation, relaxed: Relaxation) -> Vector:
+        """What a unit in use costs in the relaxation; at least, where it does not know the device entry."""
+        prices = self.list_prices()
+        for d, name in enumerate(formulation.sets.offers):
+            prices[self.devices[name]] = -relaxed.duals[f"used_{d}"] / formulation.scale.factor
+        return prices
+
+    def first_labels(self) -> Vector:
+        """Labels where every class goes its cheapest way, by itself, and every replica is full."""
+        replica = (self.units * self.list_prices()[self.device])[self.row_owner]
+        dearest = np.zeros((len(self.problem.candidates), len(self.classes)))
+        np.maximum.at(dearest, self.row_owner, replica[:, None] * self.row_load)
+        cost = dearest[self.arc_owner, self.arc_class] + self.arc_cost
+        labels = np.where(self.starts, 0.0, np.inf)
+        for state in range(len(STATES)):
+            for chain in self.chains.values():
+                if self.stage[chain[0, 1]] == state:
+                    labels[chain[:, 1]] = np.minimum.accumulate(labels[chain[:, 1]])
+            leaving = self.stage[self.arc_start] == state
+            np.minimum.at(labels, self.arc_end[leaving], (labels[self.arc_start] + cost)[leaving])
+        through = np.zeros(len(self.classes))
+        through[self.owner[self.ends]] = labels[self.ends]
+        result: Vector = labels - through[self.owner]
+        return result
+
+    def labels(self, formulation: Formulation, relaxed: Relaxation, before: Vector) -> Vector:
+        """Labels in the relaxation; places that it does not know keep their distance from where their class starts."""
+        sets, factor = formulation.sets, formulation.scale.factor
+        start = np.zeros(len(self.classes))
+        for c, name in enumerate(sets.demands):
+            start[self.classes[name]] = -relaxed.duals[f"demand_{c}"] / factor
+        moved = np.zeros(len(self.classes))
+        moved[self.owner[self.starts]] = (start[self.owner] - before)[self.starts]
+        labels: Vector = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
+        known: dict[Place, list[tuple[int, float]]] = {}
+        for row, place, level, *_ in hand_over_rows(sets):
+            known.setdefault(place, []).append((level, relaxed.duals.get(row, 0.0) / factor))
+        for place, duals in known.items():
+            chain = self.chains[place]
+            labels[chain[:, 1]] = [-sum(dual for later, dual in duals if later >= level) for level in chain[:, 0]]
+        return labels
+
+    def worth(self, labels: Vector, prices: Vector) -> Vector:
+        """An upper bound on what opening each candidate earns, rows taken one at a time, shape (candidates,)."""
+        count = len(self.problem.candidates)
+        gain = np.zeros((count, len(self.classes)))
+        earned = labels[self.arc_end] - labels[self.arc_start] - self.arc_cost
+        np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
+        replica = self.units * prices[self.device]
+        left = np.maximum(gain[self.row_owner] - replica[self.row_owner, None] * self.row_load, 0.0).sum(axis=1)
+        result: Vector = gain.sum(axis=1) - replica
+        np.minimum.at(result, self.row_owner, left - replica[self.row_owner] * self.row_setup)
+        return result

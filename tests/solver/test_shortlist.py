@@ -1,0 +1,129 @@
+"""The shortlist leaves out only what no better plan can use, and hands its plan on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+import epd_opt
+from epd_models.candidate import Candidate
+from epd_opt import shortlist as module
+from epd_opt.backends import HIGHS, Clock, out_of_time
+from epd_opt.formulation import Question, build
+from epd_opt.offering import offering
+from epd_opt.problem import PlanningProblem
+from epd_opt.prune import prune
+from epd_opt.resolve import resolve
+from epd_opt.shortlist import Shortlist, shortlist
+from support.documents import modelled
+from support.problems import random_problem
+from support.solving import EXACT
+
+PLENTY = 100.0
+
+
+@pytest.fixture
+def greedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even tiny problems are shortlisted, candidate by candidate."""
+    for name, value in (("ENOUGH", 0), ("_FIRST", 2), ("_JOINING", 1), ("_TRIED", 3)):
+        monkeypatch.setattr(module, name, value)
+
+
+def listed(problem: PlanningProblem, *questions: Question) -> Shortlist:
+    """The shortlist of a problem, with all the time in the world."""
+    return shortlist(problem, EXACT, Clock(PLENTY), questions)
+
+
+def objective(problem: PlanningProblem, *questions: Question) -> float | None:
+    """Least cost with its ties, US dollars per hour."""
+    formulation = build(problem, questions)
+    outcome = HIGHS.solve(formulation.model, EXACT)
+    return None if outcome.objective is None else outcome.objective / formulation.scale.factor
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", [*range(15), *range(1000, 1010)])
+def test_the_optimum_survives(seed: int) -> None:
+    """Random problems cost the same over the shortlist as over all candidates, infeasible ones stay so."""
+    problem = prune(random_problem(seed, energy=seed >= 1000))
+    short = listed(problem)
+    whole = objective(problem)
+    if whole is None:
+        assert objective(short.problem) is None
+        return
+    dearest = max(offer.usd_per_hour for offer in problem.offers)
+    assert objective(short.problem) == pytest.approx(whole, rel=2e-5, abs=1e-5 * dearest)
+    assert short.bound <= whole * (1 + 1e-9) + 1e-5 * dearest
+
+
+@pytest.mark.usefixtures("greedy")
+def test_something_is_left_out() -> None:
+    """Over many random problems a good part of the candidates goes."""
+    pairs = [(prune(problem), listed(prune(problem))) for problem in map(random_problem, range(40))]
+    before = sum(len(problem.candidates) for problem, short in pairs if short.incumbent)
+    after = sum(len(short.problem.candidates) for _, short in pairs if short.incumbent)
+    assert 0 < after < 0.9 * before
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", range(5))
+def test_using_what_was_left_out_costs_more(seed: int) -> None:
+    """Every plan that opens a candidate which is not on the list costs more than the plan that was found."""
+    problem = prune(random_problem(seed))
+    short = listed(problem)
+    if short.incumbent is None:
+        return
+    names = {candidate.key for candidate in short.problem.candidates}
+    found = short.incumbent.outcome.objective
+    assert found is not None
+    for candidate in problem.candidates:
+        if candidate.key not in names:
+            forced = objective(problem, opened(candidate))
+            assert forced is None or forced > found / short.incumbent.formulation.scale.factor
+
+
+def opened(candidate: Candidate) -> Question:
+    """Ask what it takes to open a candidate."""
+
+    def rows(_: object, sets: object, v: object) -> Iterator[tuple[str, object]]:
+        k = sets.candidates.index(candidate) if candidate in sets.candidates else None  # type: ignore[attr-defined]
+        if k is not None:
+            yield "opened", v.open[k] >= 1  # type: ignore[attr-defined]
+
+    return Question(rows=rows, favours=lambda other: other.key == candidate.key)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_question_favours_stays(seed: int) -> None:
+    """A question that forces a dear candidate has the same answer over the shortlist."""
+    problem = prune(random_problem(seed))
+    for candidate in problem.candidates:
+        question = opened(candidate)
+        whole, short = objective(problem, question), objective(listed(problem, question).problem, question)
+        assert (whole is None) == (short is None)
+        assert whole is None or short == pytest.approx(whole, rel=2e-5, abs=1e-4)
+
+
+@pytest.mark.usefixtures("greedy")
+def test_the_plan_found_on_the_way_is_handed_on() -> None:
+    """Its values are a solution of the larger programme, and stand where no time is left to improve them."""
+    problem = prune(offering(resolve(epd_opt.Instance.model_validate(modelled()))).problem)
+    short = listed(problem)
+    assert short.incumbent is not None
+    formulation = build(short.problem)
+    values = short.incumbent.values(formulation)
+    found = short.incumbent.outcome.objective
+    assert found is not None
+    fixed = replace(EXACT, start=short.start(formulation))
+    assert HIGHS.solve(formulation.model, fixed).objective == pytest.approx(
+        found * formulation.scale.factor / short.incumbent.formulation.scale.factor, rel=1e-3
+    )
+    late = short.known(formulation, out_of_time(HIGHS))
+    assert late.termination == "time_limit"
+    assert late.values == values
+    assert late.bound is not None
+    assert late.objective is not None
+    assert 0.0 < late.bound <= late.objective
