@@ -43,11 +43,6 @@ class StageTimes:
     ----------
     worker : Worker
         A checked worker, with its source.
-
-    Raises
-    ------
-    Uncovered
-        The worker's source has no times for it, and the model may not stand in.
     """
 
     def __init__(self, worker: Worker) -> None:

@@ -19,6 +19,9 @@ REACH = 1.1
 """A point speaks for sizes up to a tenth beyond it: a run with prompts of 1000 tokens for one with 1050."""
 
 
+_EVERYTHING = (1e-9, 1e15)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     """A ratio over one size.
@@ -46,6 +49,11 @@ class Curve:
         low, high = self.range
         found = np.where(size < low / REACH, max(1.0, self.ratios[0]), found)
         return np.asarray(np.where(size > high * REACH, max(1.0, self.ratios[-1]), found))
+
+    @classmethod
+    def constant(cls, ratio: float) -> Curve:
+        """The same ratio for every size."""
+        return cls(at=_EVERYTHING, ratios=(ratio, ratio))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -87,6 +95,11 @@ class Surface:
         outside = (context < low) | (context > high)
         return np.asarray(np.where(outside, np.maximum(1.0, found), found))
 
+    @classmethod
+    def constant(cls, ratio: float) -> Surface:
+        """The same ratio for every batch and context."""
+        return cls(contexts=_EVERYTHING, curves=(Curve.constant(ratio),) * 2)
+
     @property
     def batches(self) -> tuple[float, float]:
         """Smallest and largest batch with a ratio."""
@@ -97,9 +110,13 @@ class Surface:
         """Shortest and longest context with a ratio."""
         return self.contexts[0], self.contexts[-1]
 
+    def reaches(self, context: float) -> bool:
+        """Whether a context lies within what was measured at any batch."""
+        return self.contexts[0] / REACH <= context <= self.contexts[-1] * REACH
+
     def covers(self, batch: float, context: float) -> bool:
         """Whether a batch at a context lies within what was measured: on the curves on either side of it."""
-        if not self.contexts[0] / REACH <= context <= self.contexts[-1] * REACH:
+        if not self.reaches(context):
             return False
         above = next((i for i, at in enumerate(self.contexts) if at >= context), len(self.contexts) - 1)
         below = above if self.contexts[above] <= context else max(0, above - 1)
@@ -118,11 +135,14 @@ class LanguageRatios:
         Of reading a prompt, the overheads of its iterations left out, over its new tokens.
     per_chunk : float
         Of those overheads.
+    strict : bool
+        Whether nothing beyond the points may be planned with.
     """
 
     decode: Surface | None = None
     prefill: Curve | None = None
     per_chunk: float = 1.0
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +152,7 @@ class ImageRatios:
 
     device: Curve | None = None
     host: Curve | None = None
+    strict: bool = False
 
 
 def safe_line(varying: Floats, seconds: Floats, at: float) -> tuple[float, float]:

@@ -39,8 +39,9 @@ QUEUE_SHARE = 0.25
 """Part of the machine-repairman wait, which is for random service, that closed loops of equal requests show: they keep
 the spacing in which their first prompts were read. Fitted by hand on public runs."""
 
-_FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "w8a8": "int8", "int8": "int8", "int4": "int4"}
-_FORMATS |= {"fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "w8a8": "int8", "int8": "int8", "int4": "int4"}
+FORMATS |= {"fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+"""Storage formats by the names that files of measurements give them."""
 _UNFLAGGED_DRAFTS = {("DeepSeek-R1", "trtllm"): Speculative(draft_tokens=1, accepted_tokens=0.8)}
 """Checkpoints and engines whose public runs draft with the model's own multi-token prediction without saying so: with one
 draft, kept as often as its authors report (0.85 to 0.9) or a little less, the error of their intervals falls from a half to
@@ -195,15 +196,22 @@ def repairman_wait(clients: float, service_s: float, think_s: float) -> float:
     return max(0.0, response - service_s)
 
 
-def run_of(row: Measurement) -> tuple[Run, str]:
+def run_of(row: Measurement, *, model: Architecture | None = None, device: Device | None = None) -> tuple[Run, str]:
     """The run that a measured row describes, and a note where its fields had to be interpreted.
+
+    Parameters
+    ----------
+    model, device : optional
+        What the row's names stand for; looked up in the catalogue where absent.
 
     Raises
     ------
     Unpredictable
         With the reason.
     """
-    model, device, engine = _model(row.text("model")), _device(row.text("gpu")), _engine(row.text("engine"))
+    model = named_model(row.text("model")) if model is None else model
+    device = named_device(row.text("gpu")) if device is None else device
+    engine = _engine(row.text("engine"))
     for (checkpoint, drafter), speculative in _UNFLAGGED_DRAFTS.items():
         if checkpoint in row.text("model") and engine.name == drafter:
             engine = replace(engine, speculative=speculative)
@@ -312,18 +320,18 @@ def _group(
 def _precision(row: Measurement, model: Architecture, device: Device) -> Precision:
     """Weights as the row says, or as published; an 8-bit KV cache beside narrow weights where the device has one."""
     stated = row.text("dtype").lower()
-    if stated and stated not in _FORMATS:
-        raise Unpredictable(f"dtype {stated!r} is unknown; known are {', '.join(_FORMATS)}")
-    weights = _FORMATS[stated] if stated else model.native_weights
+    if stated and stated not in FORMATS:
+        raise Unpredictable(f"dtype {stated!r} is unknown; known are {', '.join(FORMATS)}")
+    weights = FORMATS[stated] if stated else model.native_weights
     if model.native_weights == "mxfp4":
         weights = "mxfp4"
     narrow = weights != "bf16" and "fp8" in device.kv_formats
     return Precision(weights=weights, kv_cache="fp8" if narrow else "bf16")
 
 
-def _model(name: str) -> Architecture:
+def named_model(name: str) -> Architecture:
     """A model by name or alias; precision and tuning marks at the end of a checkpoint's name are dropped until one is
-    known."""
+    known; :class:`Unpredictable` names the nearest."""
     tried = [name, name.rsplit("/", 1)[-1]]
     while _SUFFIX.search(tried[-1]):
         tried.append(_SUFFIX.sub("", tried[-1]))
@@ -338,7 +346,8 @@ def _model(name: str) -> Architecture:
         raise Unpredictable(str(error)) from None
 
 
-def _device(name: str) -> Device:
+def named_device(name: str) -> Device:
+    """A device by SKU or alias; :class:`Unpredictable` names the nearest."""
     try:
         return catalog.device(name)
     except UnknownCard as error:

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from epd_models.provenance import Confidence, FittedError
 
 if TYPE_CHECKING:
+    from epd_models.architecture import Architecture
+    from epd_models.device import Device
+    from epd_models.engine import Engine
+    from epd_models.precision import Precision
     from epd_models.ratios import ImageRatios, LanguageRatios
     from epd_models.worker import Worker
 
@@ -42,8 +46,29 @@ class TimeOrigin:
     warning: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a source is asked about: one device entry with the model and engine of an instance.
+
+    Attributes
+    ----------
+    entry : str
+        Name of the device entry.
+    """
+
+    entry: str
+    model: Architecture
+    device: Device
+    precision: Precision
+    engine: Engine
+
+
 class Uncovered(ValueError):
-    """A worker that a source has no times for, where nothing else may stand in; the message says why."""
+    """Times that a source does not have, where nothing else may stand in; the message says why."""
+
+
+class SourceUnavailable(ValueError):
+    """A source that cannot answer at all: a package that is not installed, a model or device it does not know."""
 
 
 class Source(Protocol):
@@ -54,25 +79,25 @@ class Source(Protocol):
         """As in plans."""
 
     def language(self, worker: Worker) -> LanguageRatios:
-        """Ratios of a worker's prefill and decode.
-
-        Raises
-        ------
-        Uncovered
-            There are none and the model may not stand in.
-        """
+        """Ratios of a worker's prefill and decode; None of them where the source has none."""
 
     def images(self, worker: Worker) -> ImageRatios:
-        """Ratios of a device's encode, whatever the worker's parallel degrees.
+        """Ratios of a device's encode, whatever the worker's parallel degrees."""
+
+    def check(self, worker: Worker, stage: Literal["encode", "prefill", "decode"]) -> None:
+        """Refuse a stage that the source has no times of and that the model may not stand in for.
 
         Raises
         ------
         Uncovered
-            There are none and the model may not stand in.
+            With the reason.
         """
 
     def origin(self, worker: Worker, stage: Literal["encode", "prefill", "decode"]) -> TimeOrigin:
         """Where the times of a stage come from, as far as the source covers it."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know of the source before any plan is made, one sentence each."""
 
     def embedded(self) -> Mapping[str, Any]:
         """What a plan must keep, as plain data, for the same answers without the source's own files or packages."""

@@ -58,13 +58,7 @@ class Worker:
 
     @property
     def ratios(self) -> LanguageRatios:
-        """What multiplies the analytic times of prefill and decode.
-
-        Raises
-        ------
-        Uncovered
-            The worker's source has none, and the model may not stand in.
-        """
+        """What multiplies the analytic times of prefill and decode."""
         return LanguageRatios() if self.source is None else self.source.language(self)
 
     @property

@@ -167,7 +167,7 @@ def _document(
         ],
         warnings=[*resolved.warnings, *dict.fromkeys(warnings)],
         instance_document=instance.document(),
-        cards=dict(resolved.cards),
+        cards={**resolved.cards, **_embedded(resolved)},
         provenance=doc.Provenance(
             epd_opt=__version__,
             instance_sha256=instance_sha256(instance),
@@ -177,6 +177,12 @@ def _document(
             prices_dated="as stated in the instance",
         ),
     )
+
+
+def _embedded(resolved: Resolved) -> dict[str, dict[str, dict[str, object]]]:
+    """What the sources of times were told from outside the instance, for later commands on the plan."""
+    kept = {e.name: dict(e.source.embedded()) for e in resolved.entries if e.source is not None and e.source.embedded()}
+    return {"performance": kept} if kept else {}
 
 
 def _entry_names(resolved: Resolved) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -41,8 +41,9 @@ def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides
     Notes
     -----
     A ``model`` or a device's ``card`` may be the path of another file (ending in .json, .yaml or .yml, or starting with
-    ``./``, ``../``, ``/`` or ``~``), relative to the instance, or to the working directory where it comes from an
-    override or the instance has no file. Its content is embedded, so the instance stands for itself.
+    ``./``, ``../``, ``/`` or ``~``), and a device's ``performance.profile`` that of a CSV file, relative to the instance, or
+    to the working directory where it comes from an override or the instance has no file. Its content is embedded, so the
+    instance stands for itself.
     """
     parsed, folder = _load(source)
     if not isinstance(parsed.value, Mapping):
@@ -153,10 +154,11 @@ def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, st
     embedded = dict(document)
     problems: list[Problem] = []
 
-    def content(location: Location, text: str) -> Any:
-        start = Path() if location in origins else folder
+    def content(location: Location, text: str, read: Callable[[Path], Any] = _reference) -> Any:
+        assigned = any(location[:length] in origins for length in range(1, len(location) + 1))
+        start = Path() if assigned else folder
         try:
-            return _reference(start / Path(text).expanduser())
+            return read(start / Path(text).expanduser())
         except InvalidInput as error:
             for problem in error.problems:
                 if problem.line is None:
@@ -176,7 +178,23 @@ def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, st
             else entry
             for index, entry in enumerate(devices)
         ]
+        for index, entry in enumerate(embedded["devices"]):
+            performance = entry.get("performance") if isinstance(entry, Mapping) else None
+            if isinstance(performance, Mapping) and isinstance(performance.get("profile"), str):
+                written = performance["profile"]
+                text = content(("devices", index, "performance", "profile"), written, _table)
+                profile = {"file": written, "csv": text} if text is not written else written
+                embedded["devices"][index] = {**entry, "performance": {**performance, "profile": profile}}
     return embedded, problems
+
+
+def _table(path: Path) -> str:
+    """The content of a CSV file."""
+    try:
+        return _bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"not a text file in UTF-8 (byte {error.start})"
+        raise InvalidInput([Problem(file=str(path), message=message)]) from None
 
 
 def is_path(text: str) -> bool:

@@ -16,9 +16,12 @@ from epd_models.distribution import Distribution
 from epd_models.engine import Engine, Speculative
 from epd_models.entry import Entry
 from epd_models.huggingface import architecture_from_config
+from epd_models.measurements import MeasurementsError
 from epd_models.parallelism import Parallelism
 from epd_models.precision import Precision
 from epd_models.provenance import Confidence
+from epd_models.source import Source, SourceUnavailable, Subject
+from epd_models.sources import SOURCES
 from epd_models.tariff import CostRules
 from epd_models.transfer import Network
 from epd_models.workload import Images, RequestClass, Targets, Video
@@ -121,8 +124,13 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             rejections.append(refused)
             continue
         offers.append(offer)
+        if entry.performance is not None and (device is None or model is None):
+            text = "found, but only measured workers are planned with on this device"
+            raise InvalidInput([Problem(path=format_path(["devices", entry.name, "performance"]), message=text)])
         if device is not None and model is not None:
-            entries.append(_entry(entry, device, model, offer, instance))
+            kept = cards.get("performance", {}).get(entry.name, {})
+            entries.append(_entry(entry, device, model, engine, offer, instance, kept))
+            warnings += [f"{entry.name}: {remark}" for remark in _remarks(entries[-1])]
             assumptions += _device_assumptions(entry.name, device, engine.name)
     kept = [request for request in instance.workload.classes if request.rate_per_s > 0]
     for request in instance.workload.classes:
@@ -377,21 +385,58 @@ def _cuts(model: Architecture, device: Device) -> tuple[Parallelism, ...]:
     return tuple(cuts)
 
 
-def _entry(entry: user.DeviceEntry, device: Device, model: Architecture, offer: Offer, instance: user.Instance) -> Entry:
+def _remarks(entry: Entry) -> tuple[str, ...]:
+    return () if entry.source is None else entry.source.remarks()
+
+
+def _source(performance: user.Performance | None, subject: Subject, embedded: Mapping[str, Any]) -> Source:
+    """Where the times of a device entry come from.
+
+    Raises
+    ------
+    InvalidInput
+        A file of measurements makes no sense, or a source cannot answer.
+    """
+    if performance is None:
+        return SOURCES["analytic"]({}, subject, embedded={})
+    path = format_path(["devices", subject.entry, "performance"])
+    try:
+        return SOURCES[performance.source](performance.settings(), subject, embedded=embedded)
+    except MeasurementsError as error:
+        raise InvalidInput(
+            Problem(file=error.file, line=one.line, column=1, path=one.column, message=one.message, hint=one.hint)
+            for one in error.complaints
+        ) from None
+    except SourceUnavailable as error:
+        raise InvalidInput([Problem(path=path, message=str(error))]) from None
+
+
+def _entry(
+    entry: user.DeviceEntry,
+    device: Device,
+    model: Architecture,
+    engine: Engine,
+    offer: Offer,
+    instance: user.Instance,
+    embedded: Mapping[str, Any],
+) -> Entry:
     stated = [entry.precision, instance.precision]
     formats = {
         key: next((value for p in stated if p is not None and (value := getattr(p, key)) is not None), default)
         for key, default in (("weights", model.native_weights), ("kv_cache", "bf16"), ("encoder", "bf16"))
     }
+    precision = Precision(**formats)
+    subject = Subject(entry=entry.name, model=model, device=device, precision=precision, engine=engine)
     return Entry(
         name=entry.name,
         device=device,
-        precision=Precision(**formats),
+        precision=precision,
         cuts=tuple(sorted(entry.parallelisms() or _cuts(model, device))),
         stages=entry.stages,
         power_w=offer.power_w,
         idle_w=device.idle_w,
         stock=offer.stock,
+        source=_source(entry.performance, subject, embedded),
     )
 
 

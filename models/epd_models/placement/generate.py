@@ -13,6 +13,7 @@ from epd_models.loop import LoopPoint
 from epd_models.parallelism import Parallelism
 from epd_models.placement.context import Context, NotBuildable
 from epd_models.placement.loops import loop_point
+from epd_models.placement.measured_only import measured_only
 from epd_models.placement.origins import origins
 from epd_models.placement.table import PLACEMENTS, Placement
 from epd_models.pool import Hop, Pool
@@ -113,11 +114,11 @@ def modelled_candidates(
                 continue
             for cut in placement.cuts(entry):
                 each()
-                pools = list(_pools(context, name, placement, entry, cut, rejections))
+                pools, here = _measured_pools(context, name, placement, entry, cut, rejections)
                 rejections += _too_slow_loops(pools)
                 for pool in pools:
-                    _reach(context, pool, reached)
-                    for candidate, behaviour in _candidates(context, pool, known):
+                    _reach(here, pool, reached)
+                    for candidate, behaviour in _candidates(here, pool, known):
                         candidates[candidate.key] = candidate
                         behaviours[candidate.key] = behaviour
         for candidate in candidates.values():
@@ -171,6 +172,18 @@ def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float]
             after = before + hop.delay_s(0.0) + (crossing if before > 0.0 else 0.0)
             key = (hop.name, hop.end)
             reached[key] = min(reached.get(key, math.inf), after)
+
+
+def _measured_pools(
+    context: Context, name: str, placement: Placement, entry: Entry, cut: Parallelism, rejections: list[Rejection]
+) -> tuple[list[Pool], Context]:
+    """Pools under all settings, and the context that they are built in: what the entry's source of times allows."""
+    try:
+        here = measured_only(context, entry, cut, placement.stages, rejections)
+    except NotBuildable as error:
+        rejections.append(replace(error.rejection, pool=f"{name}-{entry.name}-{cut.label}"))
+        return [], context
+    return list(_pools(here, name, placement, entry, cut, rejections)), here
 
 
 def _pools(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from epd_models.entry import Entry
 from epd_models.loop import predicted_occupancy
 from epd_models.placement import parts
 from epd_models.placement.context import Context
@@ -56,11 +57,11 @@ def checked_origins(
     for time in times:
         beyond: list[str] = []
         if time.stage == "encode":
-            beyond = list(_images_beyond(context, pool, loads))
+            beyond = list(images_beyond(context, pool.entry, loads))
         else:
             ratios = parts.language_worker(context, pool.entry, pool.cut).ratios
             if time.stage == "prefill" and ratios.prefill is not None:
-                beyond = list(_prompts_beyond(ratios.prefill, loads))
+                beyond = list(prompts_beyond(ratios.prefill, loads))
             elif time.stage == "decode" and ratios.decode is not None:
                 beyond = list(_batch_beyond(ratios.decode, pool, loads, flows, replicas))
         result.append(_warned(context, pool, time, beyond) if beyond else time)
@@ -69,7 +70,10 @@ def checked_origins(
 
 def _warned(context: Context, pool: Pool, time: TimeOrigin, beyond: list[str]) -> TimeOrigin:
     analytic = Analytic().origin(parts.encoder(context, pool.entry), time.stage)
-    text = f"{time.stage} asks beyond what its {time.source} covers: {'; '.join(beyond)}; there the analytic model stands in"
+    text = (
+        f"{time.stage} asks beyond what its {time.source} covers: {'; '.join(beyond)}; there the analytic model stands in, "
+    )
+    text += "or what the nearest measurement says where that is slower"
     return replace(
         time,
         confidence=min(time.confidence, analytic.confidence),
@@ -77,8 +81,9 @@ def _warned(context: Context, pool: Pool, time: TimeOrigin, beyond: list[str]) -
     )
 
 
-def _images_beyond(context: Context, pool: Pool, loads: Sequence[RequestLoad]) -> Iterator[str]:
-    ratios = parts.image_ratios(context, pool.entry)
+def images_beyond(context: Context, entry: Entry, loads: Sequence[RequestLoad]) -> Iterator[str]:
+    """Sizes of images that an entry's source does not cover, in words."""
+    ratios = parts.image_ratios(context, entry)
     tower = context.model.vision
     for load in loads:
         if load.image is None or tower is None:
@@ -90,7 +95,8 @@ def _images_beyond(context: Context, pool: Pool, loads: Sequence[RequestLoad]) -
                 yield f"images of {size:.3g} megapixels as {what} (class {load.name!r}), {measured}"
 
 
-def _prompts_beyond(curve: Curve, loads: Sequence[RequestLoad]) -> Iterator[str]:
+def prompts_beyond(curve: Curve, loads: Sequence[RequestLoad]) -> Iterator[str]:
+    """Prompts that a curve does not cover, in words."""
     for load in loads:
         outside = np.array([not curve.covers(float(tokens)) for tokens in load.new_tokens])
         share = float(load.weights[outside].sum())

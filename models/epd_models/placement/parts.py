@@ -27,7 +27,6 @@ from epd_models.ratios import ImageRatios
 from epd_models.request import RequestLoad
 from epd_models.risk import Promise, RiskShares, promises, risk_shares
 from epd_models.row import Row
-from epd_models.source import Uncovered
 from epd_models.stages.decode import StepTime, decode_step
 from epd_models.stages.encode import EncodeTime, encode_time, received_megapixels
 from epd_models.stages.prefill import PrefillTime
@@ -41,9 +40,9 @@ _GIB = 2.0**30
 
 
 def language_worker(context: Context, entry: Entry, cut: Parallelism) -> Worker:
-    """A checked worker with times; :class:`NotBuildable` says why there is none."""
+    """A checked worker; :class:`NotBuildable` says why there is none."""
     try:
-        worker = Worker.checked(
+        return Worker.checked(
             model=context.model,
             device=entry.device,
             cut=cut,
@@ -54,11 +53,6 @@ def language_worker(context: Context, entry: Entry, cut: Parallelism) -> Worker:
     except (IllegalParallelism, UnsupportedPrecision) as error:
         limit = "parallelism" if isinstance(error, IllegalParallelism) else "precision"
         raise NotBuildable(Rejection(limit=limit, device=entry.name, pool=cut.label, text=str(error))) from None
-    try:
-        _ = worker.ratios
-    except Uncovered as error:
-        raise NotBuildable(Rejection(limit="performance", device=entry.name, pool=cut.label, text=str(error))) from None
-    return worker
 
 
 def promise(load: RequestLoad, settings: Settings) -> Promise:
@@ -170,13 +164,7 @@ def _positions(context: Context) -> float:
 
 
 def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
-    """Seconds per image of every class that has images, on one logical device of an entry.
-
-    Raises
-    ------
-    NotBuildable
-        The entry's source has no times of images, and the model may not stand in.
-    """
+    """Seconds per image of every class that has images, on one logical device of an entry."""
     result = {}
     ratios = image_ratios(context, entry)
     for load in context.loads:
@@ -196,19 +184,8 @@ def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
 
 
 def image_ratios(context: Context, entry: Entry) -> ImageRatios:
-    """What multiplies the analytic times of an entry's images.
-
-    Raises
-    ------
-    NotBuildable
-        The entry's source has none, and the model may not stand in.
-    """
-    if entry.source is None:
-        return ImageRatios()
-    try:
-        return entry.source.images(encoder(context, entry))
-    except Uncovered as error:
-        raise NotBuildable(Rejection(limit="performance", device=entry.name, text=str(error))) from None
+    """What multiplies the analytic times of an entry's images."""
+    return ImageRatios() if entry.source is None else entry.source.images(encoder(context, entry))
 
 
 def encoder(context: Context, entry: Entry) -> Worker:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from epd_models.candidate import Stage
 from epd_models.ratios import ImageRatios, LanguageRatios
-from epd_models.source import SourceName, TimeOrigin
+from epd_models.source import SourceName, Subject, TimeOrigin
 from epd_models.worker import Worker
 
 _COMPARED: Mapping[Stage, Literal["itl", "ttft", "image"]] = {"encode": "image", "prefill": "ttft", "decode": "itl"}
@@ -32,6 +32,9 @@ class Analytic:
         """None."""
         return ImageRatios()
 
+    def check(self, worker: Worker, stage: Stage) -> None:
+        """Nothing is refused."""
+
     def origin(self, worker: Worker, stage: Stage) -> TimeOrigin:
         """Coefficients of the device under the engine, with the weakest confidence among all figures of the worker that the
         stage rests on."""
@@ -51,9 +54,18 @@ class Analytic:
             note=f"weakest figures: {weakest} ({about[weakest].source})",
         )
 
+    def remarks(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def embedded(self) -> Mapping[str, Any]:
         """Nothing beyond the cards."""
         return {}
+
+
+def build(settings: Mapping[str, Any], subject: Subject, *, embedded: Mapping[str, Any]) -> Analytic:
+    """The model, whatever the entry."""
+    return Analytic()
 
 
 _FIGURES = ("compute", "memory", "link")

@@ -136,8 +136,6 @@ def decode_step(worker: Worker, *, sequences: float, contexts: tuple[float, floa
     ------
     ValueError
         ``sequences`` is not above 0.
-    Uncovered
-        The worker's source has no ratios, and the model may not stand in.
     """
     step = analytic_step(worker, sequences=sequences)
     ratios = worker.ratios.decode
@@ -188,11 +186,6 @@ def _scaled(step: StepTime, fixed: float, slope: float) -> StepTime:
 def decode_seconds(worker: Worker, sequences: Floats, context: Floats) -> Floats:
     """Seconds of iterations of one lane over ``sequences`` sequences of ``context`` tokens each, without any
     linearisation; shapes broadcast.
-
-    Raises
-    ------
-    Uncovered
-        The worker's source has no ratios, and the model may not stand in.
     """
     ratios = worker.ratios.decode
     seconds = _analytic_seconds(worker, sequences, context)

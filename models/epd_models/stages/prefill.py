@@ -72,13 +72,7 @@ class PrefillTime:
 
 
 def prefill_time(worker: Worker) -> PrefillTime:
-    """Prefill times of one lane of a worker: those of the analytic model with the ratios of the worker's source.
-
-    Raises
-    ------
-    Uncovered
-        The worker's source has no ratios, and the model may not stand in.
-    """
+    """Prefill times of one lane of a worker: those of the analytic model with the ratios of the worker's source."""
     time, ratios = analytic_prefill(worker), worker.ratios
     if ratios.prefill is None:
         return time
