@@ -237,4 +237,5 @@ class PlanDocument(_Part):
 def plan_json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of plan documents."""
     schema = PlanDocument.model_json_schema(by_alias=True, mode="serialization")
+    schema["required"] = sorted({*schema["required"], "schema", "goodput"})
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": PLAN_SCHEMA, **schema}

@@ -11,6 +11,7 @@ import click
 
 from epd_opt._version import __version__
 from epd_opt.cli.catalog import catalog
+from epd_opt.cli.comparing import compare_command
 from epd_opt.cli.explaining import explain_command
 from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
@@ -36,7 +37,7 @@ def cli() -> None:
     """
 
 
-for command in (init, validate, solve, explain_command, fit_workload, predict, catalog, schema, solvers):
+for command in (init, validate, solve, explain_command, compare_command, fit_workload, predict, catalog, schema, solvers):
     cli.add_command(command)
 
 

@@ -8,6 +8,7 @@ import click
 
 import epd_opt
 from epd_opt.backends import BACKENDS, backend
+from epd_opt.cli.gating import BREACHED, PERCENTAGE, baseline_gate
 from epd_opt.cli.output import check_output
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.errors import UsageError
@@ -15,7 +16,6 @@ from epd_opt.render import WIDTH, plan_text
 from epd_opt.wording import printable
 
 EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
-_BREACHED = 7
 
 
 @click.command()
@@ -28,6 +28,8 @@ _BREACHED = 7
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 @click.option("--fail-above", type=float, metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
+@click.option("--baseline", metavar="PLAN", help="Say how the cost of a request compares with this plan's.")
+@click.option("--max-increase", type=PERCENTAGE, help="Exit 7 if a request costs so much more than in the baseline.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
 def solve(
@@ -40,6 +42,8 @@ def solve(
     threads: int | None,
     settings: tuple[str, ...],
     fail_above: float | None,
+    baseline: str | None,
+    max_increase: float | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -50,6 +54,7 @@ def solve(
     """
     check_solver(solver)
     check_output(output)
+    gate = baseline_gate(baseline, max_increase, instance)
     options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
     with progress(quiet=quiet, verbose=verbose) as say:
@@ -67,10 +72,16 @@ def solve(
     if output is not None:
         _write(plan, output)
     cost = document.cost
+    breached = False
     if fail_above is not None and cost is not None and (cost.usd_per_request or 0.0) > fail_above:
         click.echo(f"a request costs {cost.usd_per_request:.6g} USD, above the limit of {fail_above:g}", err=True)
-        return _BREACHED
-    return EXIT_CODES[document.status]
+        breached = True
+    if gate is not None:
+        said, too_dear = gate.judged(document)
+        breached = breached or too_dear
+        if too_dear or not quiet:
+            click.echo(said, err=True)
+    return BREACHED if breached else EXIT_CODES[document.status]
 
 
 def check_solver(name: str | None) -> None:
