@@ -187,7 +187,7 @@ class Infeasibility(_Part):
 
     reasons: list[Reason]
     mends: list[Mend] = Field(description="Each is enough alone; the cheapest plan first.")
-    together: list[Mend] = Field(default=[], description="Changes that are enough together, where none is alone.")
+    together: list[Mend] = Field(default=[], description="Changes that are enough together, where no limit is alone.")
     note: str = Field(default="", description="What was left undone.")
 
 

@@ -244,7 +244,7 @@ def test_version_help_and_solvers(run: Run) -> None:
     assert run("--version")[:2] == (0, f"epd-opt, version {epd_opt.__version__}\n")
     code, out, _ = run("-h")
     assert code == 0
-    assert all(command in out for command in ("init", "validate", "solve", "catalog", "schema", "solvers"))
+    assert all(command in out for command in ("init", "validate", "solve", "explain", "catalog", "schema", "solvers"))
     assert "--fail-above" in run("solve", "-h")[1]
     code, out, _ = run("solvers")
     assert code == 0
@@ -254,7 +254,7 @@ def test_version_help_and_solvers(run: Run) -> None:
 
 
 def test_schemas_are_json_schemas(run: Run) -> None:
-    for what in ("instance", "plan"):
+    for what in ("instance", "plan", "explanation"):
         code, out, _ = run("schema", what)
         assert code == 0
         jsonschema.Draft202012Validator.check_schema(json.loads(out))

@@ -290,7 +290,9 @@ def _memory_fraction(resolved: Resolved) -> Iterator[Choice]:
 
 def _prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
     """A price for every entry that has none: the catalogue's where it has one."""
-    for name in sorted({r.device for r in offered.rejections if r.limit == "no_price"}):
+    unpriced = {r.device for r in offered.rejections if r.limit == "no_price"}
+    unpriced |= {offer.name for offer in resolved.offers if not offer.for_sale}
+    for name in sorted(unpriced):
         card = resolved.cards["devices"].get(name)
         price = None if card is None else device_from_card(card, source=name).price
         key, to, text = "usd_per_hour", 1.0, f"any price for {name} (1 $/h stands for yours)"

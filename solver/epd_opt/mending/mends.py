@@ -32,8 +32,8 @@ def mended(
 ) -> Infeasibility:
     """The reasons with mends: changes after which the instance has a plan, cheapest plan first.
 
-    Every mend was solved. ``together`` holds several changes that only together are enough; it is filled where no single
-    one is.
+    Every mend was solved. ``together`` holds several changes that are enough only together; it is filled where no limit of
+    the fleet is enough alone, or nothing is.
 
     Parameters
     ----------
@@ -72,10 +72,13 @@ class _Search:
     def run(self) -> None:
         """Look for mends of every reason, then for several together."""
         self._limits()
-        if not self.mends or self.thorough:
+        of_fleet = not self._stranded()
+        if of_fleet and not self.mends:
+            self._several()
+        if self.thorough or not (self.mends or self.together):
             for reason in self._reasons():
                 self._reason(reason)
-        if not self.mends:
+        if not of_fleet and not self.mends:
             self._several()
         if not self.mends and not self.together:
             left = [leaving_out(name) for name in self._stranded()]
