@@ -36,6 +36,8 @@ class Engine:
         Context, graphs and communication buffers per logical device.
     encoder_processes : int
         Encoder processes per device in the shared and encoder-pool placements.
+    reserves_output : bool
+        Whether a sequence is admitted only with room for its whole output in the KV cache, rather than growing into it.
     request_overhead_s : float
         Tokenisation, scheduling and streaming of the first token.
     host_image_s, host_megapixel_s : float
@@ -57,5 +59,6 @@ class Engine:
     host_megapixel_s: float
     shared_stall: float
     shared_slowdown: float
+    reserves_output: bool = False
     speculative: Speculative | None = None
     provenance: Provenance

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 REQUIRED = ("model", "dtype", "gpu", "engine", "n_gpu", "tp", "isl", "osl", "concurrency", "ttft_ms", "itl_ms")
 """Columns that a file must have; ``ttft_ms`` and ``itl_ms`` may be empty."""
 
-OPTIONAL = ("engine_version", "pp", "attention_dp", "moe_tp", "moe_ep", "mode", "quality", "notes")
+OPTIONAL = ("engine_version", "pp", "attention_dp", "moe_tp", "moe_ep", "max_sequences", "mode", "quality", "notes")
 """Columns that are understood where they stand; any other column is carried along."""
 
-_NUMBERS = ("n_gpu", "tp", "pp", "attention_dp", "moe_tp", "moe_ep", "isl", "osl", "concurrency", "ttft_ms", "itl_ms")
-_SETTING = ("model", "dtype", "gpu", "engine", "engine_version", *_NUMBERS[:9], "mode", "ttft_ms", "itl_ms")
+_DEGREES = ("n_gpu", "tp", "pp", "attention_dp", "moe_tp", "moe_ep", "max_sequences")
+_NUMBERS = (*_DEGREES, "isl", "osl", "concurrency", "ttft_ms", "itl_ms")
+_SETTING = ("model", "dtype", "gpu", "engine", "engine_version", *_DEGREES, "isl", "osl", "concurrency", "mode")
 _SECONDS = {"ttft_ms": 1.0, "itl_ms": 0.2}
 """Medians below which a column of milliseconds is taken to hold seconds: no engine answers that fast."""
 
@@ -136,7 +137,7 @@ def duplicates(rows: Iterable[Measurement]) -> list[tuple[int, int]]:
     first: dict[tuple[str, ...], int] = {}
     found = []
     for row in rows:
-        key = tuple(row.text(column) for column in _SETTING)
+        key = tuple(row.text(column) for column in (*_SETTING, "ttft_ms", "itl_ms"))
         earlier = first.setdefault(key, row.line)
         if earlier != row.line:
             found.append((row.line, earlier))

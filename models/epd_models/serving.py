@@ -9,8 +9,9 @@ a replica, its tokens come every
 seconds, since each of them has one prompt read per ``output_tokens`` iterations; the share w is read in the opening burst,
 when all clients start together and wait for first tokens instead. A first token takes prefill and the
 overheads of its iteration, the wait behind other prompts (a machine-repairman queue: think time ``output_tokens * L``,
-service prefill and a step), the share w of the opening burst, and, where the KV cache holds
-fewer sequences than there are clients, the wait for room.
+service prefill and a step), the share w of the opening burst, and, where the replica holds
+fewer sequences than there are clients, the wait for room. Of that wait the first requests of all have half, so it counts
+less by w / 2.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ from epd_models.worker import Worker
 QUEUE_SHARE = 0.25
 """Part of the machine-repairman wait, which is for random service, that closed loops of equal requests show: they keep
 the spacing in which their first prompts were read. Fitted by hand on public runs."""
+
+BENCHMARK_MEMORY_FRACTION = 0.93
+"""Share of a device's memory that whoever measures full replicas gives the engine, where it takes less by itself: public
+runs of 671 GB of weights on four devices of 193 GB exist, and full vLLM replicas hold about this much."""
 
 FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "w8a8": "int8", "int8": "int8", "int4": "int4"}
 FORMATS |= {"fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
@@ -77,6 +82,8 @@ class Run:
         Of every request.
     concurrency : float
         Requests in flight over all replicas.
+    max_sequences : float
+        Most sequences that a replica decodes together, as the engine was told; infinite where nobody limited them.
     """
 
     decode: Group
@@ -84,6 +91,7 @@ class Run:
     prompt_tokens: float
     output_tokens: float
     concurrency: float
+    max_sequences: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,23 +136,28 @@ def closed_loop(run: Run) -> ServedTimes:
     return _together(run) if run.prefill is None else _apart(run, run.prefill)
 
 
-def in_flight(worker: Worker, *, clients: float, prompt_tokens: float, output_tokens: float) -> float:
+def in_flight(
+    worker: Worker, *, clients: float, prompt_tokens: float, output_tokens: float, max_sequences: float = math.inf
+) -> float:
     """Sequences that decode together on a replica with so many clients: all of them, as far as the KV cache holds them.
 
-    A sequence holds its prompt and, on average, half of its output. The engine's limit of sequences is taken to be
-    raised to the concurrency, as benchmarks do.
+    A sequence holds its prompt and, on average, half of its output; engines that reserve its whole output when they admit
+    it hold that. The engine's limit of sequences is taken to be raised to the concurrency, as benchmarks do, unless it is
+    given.
     """
     engine, cut = worker.engine, worker.cut
     used = language_weights_bytes(worker.model, worker.precision, cut) + activation_bytes(worker.model, engine, cut)
-    room = worker.device.memory_bytes * engine.memory_fraction - used - engine.runtime_bytes
-    held = kv_shape(worker.model, worker.precision, cut).held(prompt_tokens + output_tokens / 2.0)
-    return min(clients, max(1.0, room / held * cut.attention_data))
+    fraction = max(engine.memory_fraction, BENCHMARK_MEMORY_FRACTION)
+    room = worker.device.memory_bytes * fraction - used - engine.runtime_bytes
+    context = prompt_tokens + output_tokens * (1.0 if engine.reserves_output else 0.5)
+    held = kv_shape(worker.model, worker.precision, cut).held(context)
+    return min(clients, max_sequences, max(1.0, room / held * cut.attention_data))
 
 
 def _together(run: Run) -> ServedTimes:
     worker, clients = run.decode.worker, run.concurrency / run.decode.replicas
     prompt, output = run.prompt_tokens, run.output_tokens
-    batch = in_flight(worker, clients=clients, prompt_tokens=prompt, output_tokens=output)
+    batch = in_flight(worker, clients=clients, prompt_tokens=prompt, output_tokens=output, max_sequences=run.max_sequences)
     step = _step_s(worker, batch, prompt + output / 2.0)
     prefill = prefill_time(worker)
     busy = float(prefill.busy_s(np.array([prompt]))[0])
@@ -153,7 +166,7 @@ def _together(run: Run) -> ServedTimes:
     interval = step + (1.0 - opening_share) * batch * busy / output
     wait = QUEUE_SHARE * repairman_wait(batch, busy + step, output * interval)
     opening = opening_share * batch * busy
-    room = (clients - batch) / batch * (output * interval + busy + step)
+    room = (1.0 - opening_share / 2.0) * (clients - batch) / batch * (output * interval + busy + step)
     return ServedTimes(ttft_s=own + wait + opening + room, itl_s=interval)
 
 
@@ -239,6 +252,7 @@ def run_of(row: Measurement, *, model: Architecture | None = None, device: Devic
         prompt_tokens=sizes["isl"],
         output_tokens=sizes["osl"],
         concurrency=sizes["concurrency"],
+        max_sequences=row.numbers.get("max_sequences", math.inf),
     )
     return run, note
 

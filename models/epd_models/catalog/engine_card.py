@@ -34,6 +34,7 @@ def engine_from_card(card: Mapping[str, Any], *, source: str = "inline card") ->
         encoder_cache_bytes=fields.number("encoder_cache_gib") * _GIB,
         runtime_bytes=fields.number("runtime_gib") * _GIB,
         encoder_processes=fields.integer("encoder_processes", minimum=1),
+        reserves_output=fields.flag("reserves_output", False),
         request_overhead_s=fields.number("request_overhead_ms") * _MS,
         host_image_s=fields.number("host_ms_per_image") * _MS,
         host_megapixel_s=fields.number("host_ms_per_megapixel") * _MS,
