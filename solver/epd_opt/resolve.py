@@ -434,7 +434,7 @@ def _entry(
         cuts=tuple(sorted(entry.parallelisms() or _cuts(model, device))),
         stages=entry.stages,
         power_w=offer.power_w,
-        idle_w=device.idle_w,
+        idle_w=_power(entry, device, [])[1],
         stock=offer.stock,
         source=_source(entry.performance, subject, embedded),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,8 +64,10 @@ class Run:
         Of the time that counts.
     sampled_s : list of float
         Times at which pools were looked at, from the start of the run.
-    unfinished : tuple of int
-        Requests of each class that count and had not ended when the run was given up.
+    refused, unfinished : int
+        Requests that fitted nowhere, and that had not ended when nothing more could happen; both miss every target.
+    simulated : int
+        Requests sent, those that do not count included.
     """
 
     times: tuple[Times, ...]
@@ -74,7 +76,7 @@ class Run:
     end_s: float
     sampled_s: list[float]
     refused: int
-    unfinished: tuple[int, ...]
+    unfinished: int
     simulated: int
 
 
@@ -121,7 +123,7 @@ def run(
     *,
     requests: int,
     seed: int,
-    trace: Callable[[], Iterator[Arrival]] | None,
+    trace: Iterable[Arrival] | None,
     policy: Policy,
     failures: Sequence[Failure],
     progress: Callable[[int], None],
@@ -134,14 +136,14 @@ def run(
 
     Parameters
     ----------
-    trace : callable or None
-        Opens the trace from its beginning; it is read twice, to know how long it is.
+    trace : iterable or None
+        In order of time; it is read twice, to know how long it is.
     """
     loads = {load.name: load for load in loads_of(resolved)[0]}
     sources = sources_of(resolved, loads)
     clock = Clock()
     recorder = Recorder(len(sources))
-    left = [0] * len(sources)
+    pending: dict[Job, None] = {}
     refused = 0
 
     def finished(time: float, job: Job) -> None:
@@ -149,7 +151,7 @@ def run(
         if job.measured:
             bad = math.isinf(job.last_s)
             refused += bad
-            left[job.label] -= 1
+            del pending[job]
             recorder.record(time, job, refused=bad)
 
     fleet = Fleet(document, resolved, clock, finished, policy=policy, seed=seed)
@@ -157,13 +159,13 @@ def run(
     life = life_s(document, resolved)
     rate = sum(source.rate for source in sources)
     if trace is None:
-        arrivals = drawn(sources, seed)
+        arrivals: Iterator[Arrival] = drawn(sources, seed)
         warm_up = min(math.ceil(_LIVES * life * rate), math.ceil(_MOST_WARM_UP * requests))
         span = (warm_up + requests) / rate
         start_s = warm_up / rate
     else:
-        arrivals = itertools.islice(trace(), requests)
-        instants = np.fromiter((a.time_s for a in itertools.islice(trace(), requests)), dtype=np.float64)
+        arrivals = itertools.islice(trace, requests)
+        instants = np.fromiter((a.time_s for a in itertools.islice(trace, requests)), dtype=np.float64)
         span = float(instants[-1]) if len(instants) else 0.0
         start_s = min(_LIVES * life, span / 10.0)
         warm_up = int(np.searchsorted(instants, start_s))
@@ -190,11 +192,12 @@ def run(
             begun_s = now
         if came == last:
             after, end_s = _counters(fleet), now
-        if came >= last and not any(left):
+        if came >= last and not pending:
             break
         measured = warm_up <= came < last
         job = sizing.job(arrival, measured=measured)
-        left[job.label] += measured
+        if measured:
+            pending[job] = None
         fleet.enter(now, job)
         came += 1
         if came % _REPORT_EVERY == 0:
@@ -202,8 +205,10 @@ def run(
         if came > 2 * last + 1000:
             break
     begun_s = start_s if not before else begun_s
-    while any(left) and clock.step():
+    while pending and clock.step():
         pass
+    for job in pending:
+        recorder.record(end_s, job, refused=True)
     if not after:
         after, end_s = _counters(fleet), max(end_s, begun_s)
     before = before or [(0.0, 0, 0)] * len(fleet.pools)
@@ -226,7 +231,7 @@ def run(
         end_s=end_s,
         sampled_s=watch.times,
         refused=refused,
-        unfinished=tuple(left),
+        unfinished=len(pending),
         simulated=came,
     )
 

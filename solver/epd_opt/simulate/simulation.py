@@ -1,0 +1,84 @@
+"""A finished simulation: what users hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epd_opt.simulate.document import SimulationDocument
+from epd_opt.simulate.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Simulation:
+    """What a fleet did with the requests that were sent to it.
+
+    Attributes
+    ----------
+    document : SimulationDocument
+        The report, as in the JSON document; its fields are attributes of the simulation too.
+    runs : tuple of Run
+        Times of every request that counts, for further questions.
+    """
+
+    def __init__(self, document: SimulationDocument, runs: Sequence[Run]) -> None:
+        self.document = document
+        self.runs = tuple(runs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "document":
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        for outcome in plain["classes"].values():
+            if outcome["phases"] is None:
+                del outcome["phases"]
+        return plain
+
+    def to_json(self) -> str:
+        """The report as strict JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Classes as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.extras import pandas
+
+        rows = [
+            {
+                "class": name,
+                "requests": outcome.requests,
+                **{f"ttft_ms_{key}": value for key, value in outcome.ttft_ms.model_dump().items()},
+                **{f"itl_ms_{key}": value for key, value in outcome.itl_ms.model_dump().items()},
+                **{f"attainment_{key}": value for key, value in outcome.attainment.model_dump().items()},
+                "target_met": outcome.target_met,
+            }
+            for name, outcome in self.document.classes.items()
+        ]
+        return pandas().DataFrame(rows)
+
+    def plot(self) -> Figure:
+        """Times of each class, and pools over time; needs matplotlib (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.simulate.figure import simulation_figure
+
+        return simulation_figure(self.document, self.runs)
+
+    def __repr__(self) -> str:
+        verdict = "targets met" if self.document.target_met else "targets missed"
+        return f"<Simulation of {self.document.instance!r}: {verdict}>"
+
+    def __str__(self) -> str:
+        from epd_opt.simulate.table import simulation_text
+
+        return simulation_text(self.document)
