@@ -8,6 +8,7 @@ from epd_opt.instance import Instance
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
+from epd_opt.simulate import simulate
 from epd_opt.verify import VerificationError, verify
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "read",
+    "simulate",
     "solve",
     "verify",
 ]

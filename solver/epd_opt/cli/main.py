@@ -16,6 +16,7 @@ from epd_opt.cli.explaining import explain_command
 from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
 from epd_opt.cli.predicting import predict
+from epd_opt.cli.simulating import simulate_command
 from epd_opt.cli.solvers import solvers
 from epd_opt.cli.solving import solve
 from epd_opt.errors import EpdError
@@ -37,7 +38,19 @@ def cli() -> None:
     """
 
 
-for command in (init, validate, solve, explain_command, compare_command, fit_workload, predict, catalog, schema, solvers):
+for command in (
+    init,
+    validate,
+    solve,
+    explain_command,
+    compare_command,
+    simulate_command,
+    fit_workload,
+    predict,
+    catalog,
+    schema,
+    solvers,
+):
     cli.add_command(command)
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import click
@@ -50,3 +51,28 @@ def progress(*, quiet: bool, verbose: bool) -> Iterator[Callable[[str], None]]:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+@contextlib.contextmanager
+def bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A function to report (done, whole) to: a passing bar on a terminal after a second, else nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, whole: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, no_color=bool(os.environ.get("NO_COLOR")))
+    start, shown = time.monotonic(), False
+    with contextlib.ExitStack() as stack:
+        drawn = Progress(console=console, transient=True)
+        task = drawn.add_task(title, total=None)
+
+        def advance(done: int, whole: int) -> None:
+            nonlocal shown
+            if not shown and time.monotonic() - start > _PATIENCE_S:
+                stack.enter_context(drawn)
+                shown = True
+            drawn.update(task, completed=done, total=whole)
+
+        yield advance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from epd_opt.errors import InvalidInput, Problem
+from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.plan import Plan
 from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.failures import Failure, parse_failure
@@ -14,6 +14,7 @@ from epd_opt.simulate.report import simulation_document
 from epd_opt.simulate.router import Policy
 from epd_opt.simulate.run import run
 from epd_opt.simulate.simulation import Simulation
+from epd_opt.simulate.traces import Trace
 
 __all__ = ["REQUESTS", "Arrival", "Failure", "Simulation", "simulate"]
 
@@ -38,8 +39,9 @@ def simulate(
     ----------
     plan : Plan or path
         A plan with pools.
-    trace : path or iterable of Arrival, optional
-        Requests to send in place of those drawn from the plan's classes; read from its beginning more than once.
+    trace : path, Trace or iterable of Arrival, optional
+        Requests to send in place of those drawn from the plan's classes; files are read from their beginning more than
+        once.
     requests : int, optional
         Requests that count in each run, `REQUESTS` where drawn; of a trace, how many are read.
     seed : int
@@ -114,4 +116,10 @@ def _opened(
     """Arrivals that can be read from their beginning, where they come from, and what is to be said of them afterwards."""
     if trace is None:
         return None, "drawn from the classes of the plan", list
-    return list(trace), "requests given in Python", list  # type: ignore[arg-type]
+    if isinstance(trace, str | Path):
+        trace = Trace(source=trace)
+    if isinstance(trace, Trace):
+        if str(trace.source) == "-":
+            raise UsageError("a trace is read more than once: give a file in place of -")
+        return trace, f"trace {Path(trace.source).name}", trace.notes
+    return list(trace), "requests given in Python", list

@@ -9,6 +9,9 @@ from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
 from epd_opt.simulate.times import EncoderTimes
 
+_MOMENT_S = 1e-8
+"""Work below this is done: less than what a time of some months can tell apart."""
+
 
 class _Task:
     """Some images of a request; ``left`` of the whole is still to do, at ``seconds`` for the whole."""
@@ -115,8 +118,8 @@ class EncoderBank:
         if version != self._version:
             return
         self._progress(time)
-        ended = [task for task in self._running if task.left <= 1e-9]
-        self._running = [task for task in self._running if task.left > 1e-9]
+        ended = [task for task in self._running if task.left * task.seconds <= _MOMENT_S]
+        self._running = [task for task in self._running if task.left * task.seconds > _MOMENT_S]
         while self._queue and len(self._running) < self.times.processes:
             task = self._queue.popleft()
             self._queued_s -= self._nominal_s(task)

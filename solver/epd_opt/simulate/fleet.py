@@ -255,8 +255,6 @@ class Fleet:
         """A prompt is read where it is not decoded."""
         assert job.lane is not None
         job.sender = self._by_lane[id(job.lane)]
-        if job.first_s >= 0.0:
-            job.generated += 1.0
         self._next(time, job)
 
     def pull(self, time: float, job: Job) -> None:

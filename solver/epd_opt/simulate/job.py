@@ -30,7 +30,7 @@ class Job:
     output : float
         Tokens wanted.
     generated : float
-        Tokens made before its KV cache was last lost.
+        Tokens that were out when its KV cache was last lost; they are read again, and the next one comes of that.
     left, taken : float
         Tokens still to read before it decodes, and those already read.
     left_s, stall_s : float

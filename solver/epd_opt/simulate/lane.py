@@ -165,7 +165,7 @@ class Lane:
                 self._iteration += max(0, self._steps_by(time) - 1)
         for job in self.running:
             job.gap_s = max(job.gap_s, self._longest_since(job.joined))
-            job.generated = min(self._context_of(job) - job.prompt, job.output - 1.0)
+            job.generated = min(self._context_of(job) - job.prompt + 1.0, job.output - 1.0)
             job.last_s = time
         given_up = [job for job in self.handing if job.lane is not None and job.lane.forget(job)]
         lost = [*self.running, *self._finishing, *self.waiting, *self.arrived, *self.coming, *self.pulling, *given_up]
@@ -335,7 +335,6 @@ class Lane:
             job.first_s = time
         else:
             job.gap_s = max(job.gap_s, time - job.last_s)
-            job.generated += 1.0
         if job.generated + 1.0 >= job.output:
             self.reserved -= job.room
             job.room = 0.0
@@ -418,7 +417,7 @@ class Lane:
                 self.owner.refused(time, job)
                 return
             self.preemptions += 1
-            job.generated = context - job.prompt
+            job.generated = context - job.prompt + 1.0
             job.last_s = time
             self.times.plan(job)
             self.work_s += job.left_s
@@ -431,6 +430,7 @@ class Lane:
         times, waiting = self.times, self.waiting
         budget = float(times.budget - batch * times.width)
         seconds, read = 0.0, False
+        growth = self._growth_bytes(batch)
         admitted = batch + len(self.handing) + len(self.coming)
         while waiting and budget >= 1.0:
             job = waiting[0]
@@ -438,7 +438,7 @@ class Lane:
                 need = times.room(job)
                 if admitted + len(self._finishing) >= times.most_sequences:
                     break
-                if self.held_bytes + need > times.capacity:
+                if self.held_bytes + growth + need > times.capacity:
                     if self.running or self.reserved >= _BYTE:
                         break
                     waiting.popleft()
@@ -475,7 +475,8 @@ class Lane:
             job = self.pulling[0]
             need = times.room(job)
             taken = len(self.running) + len(self.arrived) + len(self.coming)
-            if taken >= times.most_sequences or self.held_bytes + need > times.capacity:
+            grown = self.held_bytes + self._growth_bytes(len(self.running))
+            if taken >= times.most_sequences or grown + need > times.capacity:
                 if taken == 0 and self.reserved < _BYTE:
                     self.pulling.popleft()
                     self.owner.refused(time, job)

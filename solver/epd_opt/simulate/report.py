@@ -54,8 +54,7 @@ def simulation_document(
         served += outcome.requests - outcome.missed
     seconds = math.fsum(run.end_s - run.start_s for run in runs)
     pools = {
-        pool.name: _pool(pool, resolved, [run.pools[i] for run in runs], runs, seconds)
-        for i, pool in enumerate(plan.pools)
+        pool.name: _pool(pool, resolved, [run.pools[i] for run in runs], runs, seconds) for i, pool in enumerate(plan.pools)
     }
     usd_per_hour = 0.0 if plan.cost is None else plan.cost.usd_per_hour
     spent = usd_per_hour * seconds / 3600.0
