@@ -118,7 +118,8 @@ def priced_limits(ground: Ground, limits: list[LimitFacts], share: Callable[[], 
         return
     ground.say("what the limits cost")
     all_gone = ground.within(ground.unlimited, share=share())
-    settled = all_gone.document.cost is not None and all_gone.document.cost.usd_per_hour >= ground.usd_per_hour * (1 - _SAME)
+    least = ground.alternative(all_gone, none="no plan without the limits")
+    settled = least.status == "optimal" and (least.more_usd_per_hour or 0.0) >= -_SAME * ground.usd_per_hour
     for facts, relaxed in zip(limits, relaxations(ground.offered.problem), strict=True):
         if settled:
             yield facts.model_copy(update={"text": f"{facts.text}; costs nothing"})

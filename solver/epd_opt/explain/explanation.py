@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -148,7 +149,7 @@ def _explained(
     budget = _Budget(len(uses) + len(absences) + runners_up + of_limits + len(pools))
     answers = [price_of_use(ground, asked, wanted, budget.share) for asked in uses]
     answers += [price_without(ground, asked, budget.share) for asked in absences]
-    others = list(other_structures(ground, runners_up, budget.share))
+    others = sorted(other_structures(ground, runners_up, budget.share), key=lambda other: other.usd_per_hour or math.inf)
     budget.left = of_limits + len(pools)
     limits = list(priced_limits(ground, limits, budget.share))
     budget.left = len(pools)
@@ -156,7 +157,23 @@ def _explained(
         facts.model_copy(update={"one_less": one_less(ground, pool, share=budget.share())})
         for facts, pool in zip(pools, ground.document.pools, strict=True)
     ]
-    return _document(ground.document, start, pools=pools, classes=classes, limits=limits, runners_up=others, why_not=answers)
+    return _document(
+        ground.document,
+        start,
+        pools=pools,
+        classes=classes,
+        limits=limits,
+        runners_up=others,
+        why_not=answers,
+        notes=_notes(ground.document),
+    )
+
+
+def _notes(document: PlanDocument) -> list[str]:
+    """What the other plans are compared by, where it is not the plan's own objective."""
+    if document.goodput is None and document.rate_multiple is None:
+        return []
+    return [f"other plans serve as much, {document.multiple:g} times the stated demand, and are compared by cost"]
 
 
 def _planless(
