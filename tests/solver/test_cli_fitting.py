@@ -137,6 +137,14 @@ def test_traces_lie_over_one_another(run, trace):
         (["arrival_s,input_text_tokens,output_tokens", "0,5,5"], (), 3, "too few to tell a rate"),
         (["arrival_s,input_text_tokens,num_images,output_tokens", "0,5,1,5", "9,5,1,5"], (), 3, "--image-tokens N or"),
         (["arrival_s,input_text_tokens,output_tokens", "0,5,5", "1,5,5"], ("--classes", "2"), 3, "are the most that differ"),
+        (["arrival_s,input_text_tokens,output_tokens", "0,5,5", "9,5,5"], ("--window", "3"), 3, "a peak cannot be told"),
+        (["arrival_s,input_text_tokens,output_tokens", "0,5,5", "9,5,5"], ("--burst-window", "5"), 3, "cannot be compared"),
+        (
+            ["arrival_s,input_text_tokens,output_tokens", "0,5,5", "9,5,5"],
+            ("--instance", "TRACE"),
+            3,
+            "schema: found nothing",
+        ),
         (["x"], ("--image-size", "640"), 2, "expected width and height in pixels as 1280x720"),
         (["x"], ("-o", "-"), 2, "goes to standard output without -o"),
         (["x"], ("--format", "parquet"), 2, "'parquet' is not one of"),
@@ -146,6 +154,6 @@ def test_what_cannot_be_fitted_ends_with_its_code(run, tmp_path, lines, options,
     """Wrong usage is 2, a trace that cannot be used is 3."""
     path = tmp_path / "trace.csv"
     path.write_text("\n".join(lines) + "\n")
-    ended, out, err = run("fit-workload", path, *options)
+    ended, out, err = run("fit-workload", path, *(path if option == "TRACE" else option for option in options))
     assert (ended, out) == (code, "")
     assert said in err

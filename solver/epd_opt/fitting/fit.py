@@ -10,7 +10,7 @@ import numpy as np
 from epd_opt.fitting.clusters import Box, boxes
 from epd_opt.fitting.sample import Sample
 from epd_opt.fitting.sizes import FittedSize, fit_size
-from epd_opt.fitting.traffic import Traffic, tick, traffic
+from epd_opt.fitting.traffic import LEAST_IN_WINDOW, WINDOW_S, Traffic, tick, traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +84,12 @@ def fit(sample: Sample, settings: Settings) -> Fit:
     Raises
     ------
     ValueError
-        The trace is too short, its images have neither tokens nor a size, or fewer classes can be told apart than are asked
-        for.
+        The trace is too short for a rate or for the windows asked for, its images have neither tokens nor a size, or fewer
+        classes can be told apart than are asked for.
     """
     if len(sample) < 2 or sample.span_s <= 0:
         raise ValueError(f"found {len(sample)} requests over {sample.span_s:g} s, too few to tell a rate")
+    _check_windows(sample, settings)
     found, next_gain = boxes(sample, classes=settings.classes)
     tick_s = tick(sample.time)
     whole = traffic(sample.time, sample.span_s, window_s=settings.window_s, tick_s=tick_s)
@@ -105,6 +106,18 @@ def fit(sample: Sample, settings: Settings) -> Fit:
         peak_of_all=whole.peak_rate,
         tick_s=tick_s,
     )
+
+
+def _check_windows(sample: Sample, settings: Settings) -> None:
+    rate = len(sample) / sample.span_s
+    if settings.window_s is not None and settings.window_s * rate < LEAST_IN_WINDOW:
+        raise ValueError(
+            f"windows of {settings.window_s:g} s hold {settings.window_s * rate:.2g} requests on average; "
+            f"a peak cannot be told below {LEAST_IN_WINDOW}"
+        )
+    window = min(settings.window_s or WINDOW_S, sample.span_s)
+    if settings.burst_s is not None and settings.burst_s * 2.0 > window:
+        raise ValueError(f"counts of {settings.burst_s:g} s cannot be compared within windows of {window:g} s")
 
 
 def _fitted(name: str, box: Box, part: Sample, sample: Sample, settings: Settings, tick_s: float) -> FittedClass:

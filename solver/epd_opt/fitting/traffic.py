@@ -15,6 +15,9 @@ WINDOW_S = 300.0
 WINDOW_REQUESTS = 400
 """Requests that a window holds on average at least: a count of 400 is off by 5 per cent by chance alone."""
 
+LEAST_IN_WINDOW = 20
+"""Requests that a window asked for holds on average at least: of fewer, the busiest is chance."""
+
 LEAST_WINDOWS = 4
 """Windows that a trace is cut into at least before they are made longer for rare classes."""
 

@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from epd_opt.errors import InvalidInput, Problem
+from epd_opt.fields import shown
 from epd_opt.fitting.clusters import LEAST_GAIN
 from epd_opt.fitting.fit import Fit, FittedClass, Settings, stated
 from epd_opt.fitting.traffic import CLUSTER_S, LEAST_GAPS
+from epd_opt.instance import SCHEMA
 from epd_opt.source import parse
 
 _OPEN_TARGETS = {"ttft_ms": "time to first token, milliseconds", "itl_ms": "interval between tokens, milliseconds"}
@@ -25,12 +28,15 @@ def instance_text(instance: str, file: str, workload: str) -> str:
     Raises
     ------
     InvalidInput
-        The instance is not YAML or JSON.
+        The file is not YAML or JSON, or holds no instance.
     """
     parsed = parse(instance, file)
-    if not isinstance(parsed.value, dict) or instance.lstrip().startswith("{"):
-        document = parsed.value if isinstance(parsed.value, dict) else {}
-        replaced = {**document, "workload": parse(workload, "workload").value["workload"]}
+    schema = parsed.value.get("schema") if isinstance(parsed.value, dict) else None
+    if schema != SCHEMA:
+        problem = Problem(path="schema", message=f"found {shown(schema)}, expected {SCHEMA}", location=("schema",))
+        raise InvalidInput([parsed.place(problem)])
+    if instance.lstrip().startswith("{"):
+        replaced = {**parsed.value, "workload": parse(workload, "workload").value["workload"]}
         return json.dumps(replaced, indent=2, ensure_ascii=False) + "\n"
     lines = instance.splitlines(keepends=True)
     starts = sorted(parsed.keys[(key,)][0] - 1 for key in parsed.value)

@@ -30,6 +30,7 @@ BLOCK_TOKENS = 512
 _MOST_PROBLEMS = 10
 _GZIP = b"\x1f\x8b"
 _YEAR_2500_S = 1.67e10
+_MOST = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -85,6 +86,9 @@ class Trace:
         return "<stdin>" if str(self.source) == "-" else str(self.source)
 
     def __iter__(self) -> Iterator[Arrival]:
+        if str(self.source) == "-" and self.format is not None:
+            hint = "write it to a file, which can be read from its beginning again"
+            raise InvalidInput([Problem(file=self.file, message="standard input can be read once", hint=hint)])
         self.counts = Counts()
         first: float | None = None
         for row in _in_order(self._parsed(), self.file, self.counts):
@@ -121,7 +125,9 @@ class Trace:
 
     def _parsed(self) -> Iterator[Arrival | Problem]:
         records = _records(self.source, self.file)
-        _, columns, _ = next(records)
+        line, columns, wrong = next(records)
+        if isinstance(wrong, str):
+            raise InvalidInput([Problem(file=self.file, line=line, column=1, message=wrong, hint="one request per line")])
         wanted = None if self.form is None else next(one for one in FORMATS if one.name == self.form)
         self.format = wanted or detect(columns)
         if self.format is None or not set(self.format.required) <= set(columns):
@@ -335,13 +341,13 @@ def _date(text: str) -> datetime | None:
 
 def _whole(cells: Mapping[str, Any], column: str) -> int:
     cell = cells.get(column)
-    if isinstance(cell, str) and cell.isdecimal():
-        return int(cell)
     try:
         if isinstance(cell, bool) or cell is None:
             raise ValueError
-        number = float(cell)
-        if number >= 0 and number.is_integer():
+        number = int(cell) if isinstance(cell, str) and cell.isdecimal() else float(cell)
+        if number > _MOST:
+            raise _BadCell(column, f"found {shown(cell)}, expected at most {_MOST:,}")
+        if number >= 0 and number == int(number):
             return int(number)
     except (TypeError, ValueError):
         pass

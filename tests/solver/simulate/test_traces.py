@@ -126,7 +126,10 @@ def test_gzip_and_standard_input_are_read(write, tmp_path, monkeypatch):
     packed.write_bytes(gzip.compress(text.encode()))
     plain = write(*text.splitlines())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text.encode()))))
-    assert sizes(Trace(source=packed)) == sizes(Trace(source=plain)) == sizes(Trace(source="-"))
+    piped = Trace(source="-")
+    assert sizes(Trace(source=packed)) == sizes(Trace(source=plain)) == sizes(piped)
+    with pytest.raises(InvalidInput, match="standard input can be read once"):
+        next(iter(piped))
 
 
 def test_small_disorder_is_sorted_and_said(write):
@@ -180,6 +183,11 @@ def test_traces_are_merged_from_their_starts_to_the_first_end(write):
         ([COMMON, "2023-11-16 18:17:03,1,0,0,1"], "this is a date: pass --time-unit iso"),
         ([COMMON, "1700000000000,1,0,0,1"], "beyond the year 2500 in this unit (pass --time-unit ms)"),
         ([COMMON, "0,-5,0,0,1"], "input_text_tokens: found '-5', expected a whole number, at least 0"),
+        (
+            [COMMON, "0,1,0,0,99999999999999999999"],
+            "99999', expected at most 1,000,000,000",
+        ),
+        (["{", '  "schema": 1}'], "trace.csv:1:1: not a JSON object"),
         ([COMMON, "0,1.5,0,0,1"], "input_text_tokens: found '1.5', expected a whole number"),
         ([COMMON, "0,NaN,0,0,1"], "input_text_tokens: found 'NaN', expected a whole number"),
         ([COMMON, "0,1,0,0,"], "output_tokens: found '', expected a whole number"),
