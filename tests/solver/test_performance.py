@@ -10,11 +10,13 @@ import pytest
 
 import epd_opt
 from epd_models import catalog
+from epd_models.sources import kernel_tables, silicon
 from epd_opt.errors import InvalidInput
 from epd_opt.instance import instance_json_schema
 from epd_opt.plan import Plan
 from epd_opt.verify import verify
 from support.documents import modelled
+from support.kernel_tables import FakePackage
 from support.profiles import stage_file, stage_rows
 from support.workers import worker
 
@@ -232,3 +234,60 @@ def test_analytic_is_the_default():
     content = document()
     content["devices"][0]["performance"] = "analytic"
     assert epd_opt.Instance(**content) == epd_opt.Instance(**document())
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """Kernel tables of a stand-in, kept in a directory of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel_tables.forget()
+    monkeypatch.setattr(silicon, "installed", FakePackage)
+    yield
+    kernel_tables.forget()
+
+
+def on_silicon(performance="silicon", **changes):
+    """The small instance with a model and an engine that the tables know, on their times."""
+    content = modelled(model="Qwen3-VL-8B", placements=["integrated"], **changes)
+    content["devices"][0] |= {"tensor_parallel": [2], "performance": performance}
+    return content
+
+
+def test_a_plan_on_kernel_tables_needs_the_package_no_more(tables, monkeypatch):
+    """Tables give the times of prefill and decode, travel with the plan, and its check works without the package."""
+    plan = solved(on_silicon())
+    (pool,) = [pool for pool in plan.document.pools if pool.device == "A100-80-SXM"]
+    assert {time.stage: time.source for time in pool.times} == {
+        "encode": "analytic",
+        "prefill": "silicon",
+        "decode": "silicon",
+    }
+    assert pool.provenance == "analytic"
+    assert set(plan.document.cards["performance"]["A100-80-SXM"]) == {"tp2"}
+    loaded = Plan.load(json.loads(plan.to_json()))
+    monkeypatch.setattr(silicon, "installed", lambda: None)
+    verify(loaded)
+    with pytest.raises(InvalidInput, match=r"devices.A100-80-SXM.performance: .*pip install 'epd-opt\[silicon\]'"):
+        solved(on_silicon())
+
+
+def test_workers_that_kernel_tables_do_not_cover_are_refused_with_the_reason(tables):
+    """Without a fallback, an uncovered cut leaves no plan, and the reason is the package's; with one, a warning says so."""
+    content = on_silicon()
+    content["devices"][0]["tensor_parallel"] = [8]
+    reason = solved(content).document.infeasibility.reasons[0]
+    assert reason.limit == "performance"
+    assert "does not cover Qwen3-VL-8B in bf16 on A100-80-SXM tp8 with vllm: num_heads" in reason.text
+    content = on_silicon({"silicon": {"fallback": "analytic"}})
+    content["devices"][0]["tensor_parallel"] = [8]
+    plan = solved(content)
+    assert plan.document.pools[0].provenance == "analytic"
+    assert any("its decode times are the analytic model's" in warning for warning in plan.document.warnings)
+
+
+def test_a_device_without_kernel_tables_is_an_error_at_its_entry(tables):
+    """A SKU that the package has no tables of is named before anything is planned."""
+    content = on_silicon()
+    content["devices"][0]["sku"] = "MI300X"
+    with pytest.raises(InvalidInput, match=r"devices.MI300X.performance: .*no tables of MI300X"):
+        solved(content)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from epd_models.source import Source, Subject
-from epd_models.sources import analytic, profile
+from epd_models.sources import analytic, profile, silicon
 
 __all__ = ["SOURCES", "Build"]
 
@@ -29,5 +29,6 @@ class Build(Protocol):
 SOURCES: Mapping[str, Build] = {
     "analytic": analytic.build,
     "profile": profile.build,
+    "silicon": silicon.build,
 }
 """Sources by the name that a device entry gives under ``performance``."""
