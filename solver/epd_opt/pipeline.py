@@ -70,7 +70,7 @@ _MENDING_S = 5.0
 def planned(resolved: Resolved, clock: Clock, *, start: float, say: Callable[[str], None] = lambda _: None) -> Plan:
     """The best plan by the instance's objective, verified, or why there is none."""
     solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
-    task = Task(resolved=resolved, solver=solver, say=say)
+    task = Task.of(resolved, solver, say)
     try:
         return _plan(task, best(task), start)
     except OutOfTime:
@@ -136,7 +136,7 @@ def search(
     diagnose : bool
         Whether to look for the reasons where nothing is feasible.
     """
-    task = Task(resolved=resolved, solver=solver, say=say)
+    task = Task.of(resolved, solver, say)
     found = cheapest_of(task, offered, questions=questions, pruned=pruned, diagnose=diagnose)
     return _plan(task, found, start)
 
@@ -146,8 +146,8 @@ def _plan(task: Task, found: Found | NoPlan, start: float) -> Plan:
     if isinstance(found, NoPlan):
         if found.why is not None:
             return Plan(infeasible_document(task.resolved, found.why, found.outcome, start))
-        return Plan(stopped_document(task.resolved, found.outcome or out_of_time(task.solver), start))
-    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), HIGHS, task.settings)
+        return Plan(stopped_document(task.resolved, found.outcome or out_of_time(task.means.solver), start))
+    solution = route(found.formulation, replica_counts(found.formulation, found.outcome), HIGHS, task.means.settings)
     if solution is None:
         raise VerificationError("the fleet found by the solver cannot route the demand")
     resolved = task.resolved.at(found.multiple)

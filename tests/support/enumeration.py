@@ -143,3 +143,116 @@ def routing_energy(problem: PlanningProblem, counts: Sequence[int], paths: dict[
         b_eq=np.array([demand.rate for demand in problem.demands]),
     )
     return float(answer.fun) if answer.status == 0 else None
+
+
+def fleets(problem: PlanningProblem, most: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Fleets within stock and limits of up to so many replicas each, with what holding them costs per hour."""
+    for counts in itertools.product(*(range(count + 1) for count in most)):
+        fixed = fleet_cost(problem, counts)
+        if fixed is not None and any(counts):
+            yield fixed, counts
+
+
+def sufficient(problem: PlanningProblem, multiple: float) -> list[int]:
+    """Replicas of each candidate that carry a multiple of the whole demand alone; more are of no use."""
+    return [_most(problem.at(multiple), candidate) for candidate in problem.candidates]
+
+
+def stocked(problem: PlanningProblem) -> list[int]:
+    """Replicas of each candidate that its stock allows at most; every entry needs a stock."""
+    stock = {offer.name: offer.stock for offer in problem.offers}
+    return [math.floor((stock[candidate.device] or 0) / candidate.units) for candidate in problem.candidates]
+
+
+def largest_multiple(problem: PlanningProblem) -> float:
+    """The largest multiple of the demand that some fleet serves within stock and limits; 0 where none serves any."""
+    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    best = 0.0
+    for fixed, counts in fleets(problem, stocked(problem)):
+        parts = _routing(problem, counts, paths)
+        if parts is None:
+            continue
+        rows, room, classes, rates, energy = parts
+        if problem.limits.usd_per_hour is not None:
+            rows, room = np.vstack([rows, energy]), np.append(room, problem.limits.usd_per_hour - fixed)
+        answer = linprog(
+            [0.0] * len(energy) + [-1.0],
+            A_ub=np.hstack([rows, np.zeros((len(rows), 1))]) if len(rows) else None,
+            b_ub=room if len(rows) else None,
+            A_eq=np.hstack([classes, -rates[:, None]]),
+            b_eq=np.zeros(len(rates)),
+        )
+        if answer.status == 0:
+            best = max(best, -float(answer.fun))
+    return best
+
+
+def least_ratio(problem: PlanningProblem, low: float, high: float, most: Sequence[int]) -> float | None:
+    """Least cost per request over all fleets of up to so many replicas and all multiples from low to high.
+
+    A fleet's best multiple and routing come from one linear programme over flows per request served and the inverse of
+    the multiple (Charnes and Cooper).
+    """
+    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    hourly = 3600.0 * sum(demand.mean_rate for demand in problem.demands)
+    best: float | None = None
+    for fixed, counts in fleets(problem, most):
+        if best is not None and fixed / (hourly * high) >= best:
+            continue
+        parts = _routing(problem, counts, paths)
+        if parts is None:
+            continue
+        rows, room, classes, rates, energy = parts
+        left = np.hstack([rows, -room[:, None]])
+        if problem.limits.usd_per_hour is not None:
+            left = np.vstack([left, np.append(energy, fixed - problem.limits.usd_per_hour)])
+        answer = linprog(
+            np.append(energy, fixed),
+            A_ub=left if len(left) else None,
+            b_ub=np.zeros(len(left)) if len(left) else None,
+            A_eq=np.hstack([classes, np.zeros((len(rates), 1))]),
+            b_eq=rates,
+            bounds=[*[(0.0, None)] * len(energy), (1.0 / high, 1.0 / low)],
+        )
+        if answer.status == 0:
+            best = float(answer.fun) / hourly if best is None else min(best, float(answer.fun) / hourly)
+    return best
+
+
+def _routing(
+    problem: PlanningProblem, counts: Sequence[int], paths: dict[str, list[Path]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Over the paths that a fleet has: rows on its replicas, the room in each, which path serves which class, rates, and
+    energy cost per hour of one request/s; None where a setup finds no room or a class no path."""
+    columns = [(name, path) for name, ways in paths.items() for path in ways if all(counts[k] for k, _ in path)]
+    if {name for name, _ in columns} < set(paths):
+        return None
+    offers = {offer.name: offer for offer in problem.offers}
+    means = {demand.name: demand.mean_rate / demand.rate for demand in problem.demands}
+    energy = [
+        sum(
+            3600.0
+            * means[name]
+            * problem.candidates[k].busy_s[name]
+            * float(problem.candidates[k].units)
+            * offers[problem.candidates[k].device].busy_usd_per_unit_second
+            for k, _ in path
+        )
+        for name, path in columns
+    ]
+    rows, room = [], []
+    for k, candidate in enumerate(problem.candidates):
+        for row in candidate.rows if counts[k] else ():
+            if row.setup > counts[k]:
+                return None
+            load = dict(row.load)
+            rows.append([load.get(name, 0.0) if any(k == j for j, _ in path) else 0.0 for name, path in columns])
+            room.append(counts[k] - row.setup)
+    classes = [[float(name == demand.name) for name, _ in columns] for demand in problem.demands]
+    return (
+        np.array(rows).reshape(-1, len(columns)),
+        np.array(room),
+        np.array(classes),
+        np.array([demand.rate for demand in problem.demands]),
+        np.array(energy),
+    )

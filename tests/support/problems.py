@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from epd_models.candidate import STATES, Arc, Candidate, Node, OperatingPoint, Stage, State
@@ -203,3 +204,11 @@ def random_problem(seed: int, *, energy: bool = False) -> PlanningProblem:
         limits=limits,
         spare_replicas=dice.choice([0, 0, 0, 1]),
     )
+
+
+def stocked_problem(seed: int) -> PlanningProblem:
+    """A random problem whose entries all have a stock of a few units; work costs energy at even seeds."""
+    dice, problem = random.Random(seed), random_problem(seed, energy=seed % 2 == 0)
+    stocks = [dice.choice([2, 3, 4]) for _ in problem.offers]
+    offers = [replace(o, stock=s, owned=min(o.owned, s)) for o, s in zip(problem.offers, stocks, strict=True)]
+    return replace(problem, offers=tuple(offers))

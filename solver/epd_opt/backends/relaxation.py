@@ -42,6 +42,8 @@ def relaxed(model: pulp.LpProblem, clock: Clock, *, whole: Mapping[str, float] |
     if left == 0.0:
         raise OutOfTime
     answer = Highs().answer(linear, Settings(gap=0.0, time_limit_s=left, threads=1), None)
+    if answer.termination == "interrupted":
+        clock.stop()
     if answer.termination in ("time_limit", "interrupted"):
         raise OutOfTime
     ending = "unbounded" if answer.termination == "infeasible_or_unbounded" else answer.termination

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from epd_opt.document import Infeasibility
 from epd_opt.formulation import Question, build
-from epd_opt.infeasible import limiting, unservable
+from epd_opt.infeasible import unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.task import Found, NoPlan, Task
@@ -52,13 +52,13 @@ def cheapest_of(
         return NoPlan(why=why)
     problem = task.pruned(offered, multiple) if pruned is None else pruned
     problem = problem.at(multiple)
-    listed = shortlist(problem, task.settings, task.clock, questions)
+    listed = shortlist(problem, task.means.settings, task.means.clock, questions)
     formulation = build(listed.problem, questions)
-    outcome = task.solve(formulation, replace(task.settings, start=listed.start(formulation)))
+    outcome = task.means.solve(formulation, replace(task.means.settings, start=listed.start(formulation)))
     outcome = listed.known(formulation, outcome)
     if outcome.termination == "infeasible":
         nothing = Infeasibility(reasons=[], mends=[])
-        why = limiting(problem, task.solver, task.settings, questions) if diagnose else nothing
+        why = task.limiting(problem, questions) if diagnose else nothing
         return NoPlan(why=why, outcome=outcome)
     if outcome.values is None:
         return NoPlan(outcome=outcome)

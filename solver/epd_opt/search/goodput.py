@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
-from epd_opt.backends import Outcome, OutOfTime, relaxed
+from epd_opt.backends import Outcome, OutOfTime, SolverFailed, relaxed
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.formulation import Formulation, build
+from epd_opt.formulation import build
 from epd_opt.formulation.objective import UNIT_WEIGHT, served_objective
-from epd_opt.infeasible import limiting, unservable
+from epd_opt.infeasible import unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.ceiling import ceiling
-from epd_opt.search.task import Found, NoPlan, Task, rounded_down
+from epd_opt.search.fitting import fitting
+from epd_opt.search.task import Found, Means, NoPlan, Task, rounded_down
+from epd_opt.solution import replica_counts
 
 _NOTHING = 1e-6
 """Share of the largest demand below which nothing is served: solvers cannot tell so little from none."""
@@ -44,86 +46,106 @@ def most_demand(task: Task) -> Found | NoPlan:
     why = unservable(task.resolved, offered)
     if why is not None:
         return NoPlan(why=why)
-    most = ceiling(task.pruned(offered), task.clock)
-    task.say(f"at most {most:.6g} times the demand")
+    most = ceiling(task.pruned(offered), task.means.clock)
+    task.means.say(f"at most {most:.6g} times the demand")
     if offered.behaviours and most > 0.0 and not 1.0 / _NEAR <= most <= _NEAR:
         hint = rounded_down(most)
         offered = task.offering_at([hint])
-        most = ceiling(task.pruned(offered), task.clock)
-    if most <= 0.0:
-        return NoPlan(why=_nothing(task, offered, 1e-3))
-    problem = task.pruned(offered, most)
+        most = ceiling(task.pruned(offered), task.means.clock)
+    found = largest(task.pruned(offered, most), most, task.means) if most > 0.0 else None
+    if isinstance(found, Outcome):
+        return NoPlan(outcome=found)
+    if found is None:
+        multiple = (most or 1.0) * 1e-3
+        return NoPlan(why=task.limiting(task.pruned(offered, multiple).at(multiple)))
+    task.means.say(f"{found.multiple:.6g} times the demand, at most {found.bound:.6g}")
+    return _cheapest(task, offered, found, hint)
+
+
+def _cheapest(task: Task, offered: Offering, found: Largest, hint: float) -> Found:
+    """The cheapest fleet for the multiple found, or the one found with it where there is no better; at a lower multiple
+    where predictions at the real load ask for that."""
+    formulation = build(found.problem.at(found.multiple))
+    outcome = replace(found.outcome, values=found.start, objective=None, bound=None)
+    proved = False
+    with contextlib.suppress(SolverFailed):
+        cheapest = task.means.solve(formulation, replace(task.means.settings, start=found.start))
+        if cheapest.values is not None:
+            outcome, proved = cheapest, cheapest.termination == "optimal"
+    counts = replica_counts(formulation, outcome)
+    multiple = fitting(found.problem, offered, counts, found.multiple, task.means.settings)
+    gap = (found.bound - multiple) / multiple
+    stated = math.fsum(request.rate_per_s for request in task.resolved.instance.workload.classes)
+    return Found(
+        multiple=multiple,
+        offered=offered,
+        formulation=formulation if multiple == found.multiple else build(found.problem.at(multiple)),
+        outcome=outcome if multiple == found.multiple else replace(outcome, bound=None),
+        proved=gap <= task.means.settings.gap or (found.outcome.termination == "optimal" and multiple == found.multiple),
+        goodput=doc.Goodput(
+            multiple=multiple, requests_per_s=multiple * stated, bound_multiple=found.bound, gap=gap, points_for=[hint]
+        ),
+        warnings=() if proved else ("it is not proved that no cheaper fleet serves as much",),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Largest:
+    """The largest multiple that was found.
+
+    Attributes
+    ----------
+    problem : PlanningProblem
+        The problem at its stated demand.
+    multiple, bound : float
+        Served, and never exceeded.
+    outcome : Outcome
+        Of the search.
+    start : Mapping[str, float]
+        Values of a model of the problem at that multiple.
+    """
+
+    problem: PlanningProblem
+    multiple: float
+    bound: float
+    outcome: Outcome
+    start: Mapping[str, float]
+
+
+def largest(problem: PlanningProblem, most: float, means: Means) -> Largest | Outcome | None:
+    """The largest multiple of a problem's demand that some fleet serves.
+
+    Parameters
+    ----------
+    problem : PlanningProblem
+        At its stated demand, with all candidates that matter up to ``most`` times as much.
+    most : float
+        A multiple that no fleet exceeds, above zero.
+
+    Returns
+    -------
+    Largest, Outcome or None
+        The outcome where the search ended before it found anything; None where no fleet serves any demand.
+    """
     formulation = build(replace(problem.at(most), least_served=0.0))
     formulation.model.setObjective(served_objective(formulation.sets, formulation.variables))
-    outcome = task.solve(formulation, task.settings)
+    outcome = means.solve(formulation)
     if outcome.values is None:
-        return NoPlan(outcome=outcome)
-    values = _completed(task, formulation, outcome)
+        return outcome
+    values = outcome.values
+    with contextlib.suppress(OutOfTime):
+        values = relaxed(formulation.model, means.clock, whole=values).values or values
     assert formulation.variables.unserved is not None
     served = 1.0 - values[formulation.variables.unserved.name]
     if served <= _NOTHING:
-        proved = outcome.termination == "optimal"
-        return NoPlan(why=_nothing(task, offered, most * 1e-3)) if proved else NoPlan(outcome=outcome)
+        return None if outcome.termination == "optimal" else replace(outcome, values=None)
     multiple = rounded_down(most * served)
-    proved_share = 1.0 if outcome.bound is None else min(1.0, -outcome.bound / UNIT_WEIGHT)
-    bound = max(multiple, most * proved_share)
-    task.say(f"{multiple:.6g} times the demand, at most {bound:.6g}")
-    found = doc.Goodput(
+    share = 1.0 if outcome.bound is None else min(1.0, -outcome.bound / UNIT_WEIGHT)
+    shares = {variable.name for variable in formulation.variables.share.values()}
+    return Largest(
+        problem=problem,
         multiple=multiple,
-        requests_per_s=multiple * _stated(task),
-        bound_multiple=bound,
-        gap=(bound - multiple) / multiple,
-        points_for=[hint],
+        bound=max(multiple, most * share),
+        outcome=outcome,
+        start={name: value / served if name in shares else value for name, value in values.items()},
     )
-    return _cheapest(task, offered, problem.at(multiple), found, formulation, values, served, outcome)
-
-
-def _cheapest(
-    task: Task,
-    offered: Offering,
-    problem: PlanningProblem,
-    goodput: doc.Goodput,
-    at_most: Formulation,
-    values: Mapping[str, float],
-    served: float,
-    outcome: Outcome,
-) -> Found:
-    """The cheapest fleet that serves the multiple found; the one found first where there is no time for that."""
-    shares = {variable.name for variable in at_most.variables.share.values()}
-    start = {name: value / served if name in shares else value for name, value in values.items()}
-    formulation = build(problem)
-    cheapest = task.solve(formulation, dataclasses.replace(task.settings, start=start))
-    warnings: tuple[str, ...] = ()
-    if cheapest.values is None:
-        cheapest = dataclasses.replace(outcome, values=dict(values), objective=None, bound=None)
-    if cheapest.termination != "optimal" or cheapest.objective is None:
-        warnings = ("there was no time to prove that no cheaper fleet serves as much",)
-    return Found(
-        multiple=goodput.multiple,
-        offered=offered,
-        formulation=formulation,
-        outcome=cheapest,
-        proved=outcome.termination == "optimal" or goodput.gap <= task.settings.gap,
-        goodput=goodput,
-        warnings=warnings,
-    )
-
-
-def _completed(task: Task, formulation: Formulation, outcome: Outcome) -> Mapping[str, float]:
-    """The values of a solution, its fleet serving all that it can."""
-    assert outcome.values is not None
-    try:
-        best = relaxed(formulation.model, task.clock, whole=outcome.values).values
-    except OutOfTime:
-        best = None
-    return outcome.values if best is None else best
-
-
-def _nothing(task: Task, offered: Offering, multiple: float) -> doc.Infeasibility:
-    """Why not even a small multiple of the demand is served."""
-    return limiting(task.pruned(offered, multiple).at(multiple), task.solver, task.settings)
-
-
-def _stated(task: Task) -> float:
-    """Requests/s of all classes as stated, headroom left out."""
-    return math.fsum(request.rate_per_s for request in task.resolved.instance.workload.classes)

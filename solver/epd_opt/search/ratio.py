@@ -24,9 +24,9 @@ from epd_opt.bound import largest_ties
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.formulation import Formulation, build
 from epd_opt.formulation.objective import ratio_objective, requests_per_hour
-from epd_opt.infeasible import limiting, unservable
+from epd_opt.infeasible import unservable
 from epd_opt.search.fixed import cheapest
-from epd_opt.search.task import Found, NoPlan, Task, rounded_down
+from epd_opt.search.task import Found, Means, NoPlan, Task, rounded_down
 
 _MOST_STEPS = 40
 """Steps after which the search ends with what it has; a few are usual."""
@@ -61,11 +61,11 @@ def cheapest_multiple(task: Task, low: float, high: float) -> Found | NoPlan:
         return NoPlan(why=why)
     problem = task.pruned(offered, high)
     formulation = build(replace(problem.at(high), least_served=low / high))
-    best = _Dinkelbach(task=task, formulation=formulation, least=low / high)
+    best = Dinkelbach(means=task.means, formulation=formulation, least=low / high)
     outcome = best.run()
     if best.values is None:
         infeasible = outcome.termination == "infeasible"
-        return NoPlan(why=limiting(problem.at(low), task.solver, task.settings) if infeasible else None, outcome=outcome)
+        return NoPlan(why=task.limiting(problem.at(low)) if infeasible else None, outcome=outcome)
     multiple = min(high, max(low, rounded_down(high * best.served)))
     return Found(
         multiple=multiple,
@@ -86,7 +86,7 @@ def _range(
 
 
 @dataclass(kw_only=True)
-class _Dinkelbach:
+class Dinkelbach:
     """The search over one model whose demand may be left unserved down to the share ``least``.
 
     Ratios are on the scale of the objective: cost and ties over the share of the demand that is served.
@@ -99,7 +99,7 @@ class _Dinkelbach:
         No plan has a lower ratio.
     """
 
-    task: Task
+    means: Means
     formulation: Formulation
     least: float
     values: Mapping[str, float] | None = None
@@ -111,7 +111,7 @@ class _Dinkelbach:
     @property
     def proved(self) -> bool:
         """Whether no plan can be better by more than the gap."""
-        gap = self.task.settings.gap + EXACTNESS / self.least
+        gap = self.means.settings.gap + EXACTNESS / self.least
         return self.ratio - self.lower <= gap * self.ratio
 
     def bound_usd_per_request(self) -> float:
@@ -123,11 +123,11 @@ class _Dinkelbach:
     def run(self) -> Outcome:
         """Search to the wanted gap, or as long as the clock allows; the outcome of the last step."""
         trial = self.lower = self._relaxed()
-        settings = dataclasses.replace(self.task.settings, gap=max(_COARSE, self.task.settings.gap * self.least))
+        settings = dataclasses.replace(self.means.settings, gap=max(_COARSE, self.means.settings.gap * self.least))
         while True:
             self.steps += 1
             self._aim(trial)
-            outcome = self.task.solve(self.formulation, dataclasses.replace(settings, start=self.values))
+            outcome = self.means.solve(self.formulation, dataclasses.replace(settings, start=self.values))
             if outcome.bound is not None:
                 left = outcome.bound - trial
                 self.lower = max(self.lower, trial + left / (self.least if left < 0.0 else 1.0))
@@ -136,7 +136,7 @@ class _Dinkelbach:
             ended = outcome.termination != "optimal" or self.proved or self.steps == _MOST_STEPS
             if ended or abs(trial - self.ratio) <= _CONVERGED * self.ratio:
                 return outcome
-            settings = dataclasses.replace(settings, gap=self.task.settings.gap * self.least)
+            settings = dataclasses.replace(settings, gap=self.means.settings.gap * self.least)
             trial = self.ratio
 
     @property
@@ -153,7 +153,7 @@ class _Dinkelbach:
         trial = 0.0
         for _ in range(_MOST_STEPS):
             self._aim(trial)
-            outcome = relaxed(self.formulation.model, self.task.clock)
+            outcome = relaxed(self.formulation.model, self.means.clock)
             if outcome.values is None or outcome.objective is None:
                 return 0.0
             served = self._served(outcome.values)
@@ -170,7 +170,7 @@ class _Dinkelbach:
     def _take(self, values: Mapping[str, float], trial: float) -> None:
         """Keep a solution if it is better, its fleet serving as much as is best for it."""
         with contextlib.suppress(OutOfTime):
-            values = relaxed(self.formulation.model, self.task.clock, whole=values).values or values
+            values = relaxed(self.formulation.model, self.means.clock, whole=values).values or values
         served = self._served(values)
         objective = sum(c * values[variable.name] for variable, c in self.formulation.model.objective.items())
         ratio = (objective - trial * (1.0 - served)) / served

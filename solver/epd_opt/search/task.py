@@ -8,42 +8,69 @@ from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
 from epd_opt.backends import Clock, Clocked, Outcome, Settings, SolverFailed
-from epd_opt.formulation import Formulation
+from epd_opt.formulation import Formulation, Question
+from epd_opt.infeasible import limiting
 from epd_opt.offering import Offering, offering_at
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
 
-_ANY = 1e12
+ANY = 1e12
 """A multiple of the demand that no fleet will ever serve: what is pruned at it matters at no multiple."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """An instance to plan, and the means to do so.
+class Means:
+    """What a search solves with.
 
     Attributes
     ----------
     solver : Clocked
-        A back-end with the time that the whole task may take.
+        A back-end with the time that the whole search may take.
+    settings : Settings
+        Gap and threads; the time is the clock's.
     say : callable
         Called with one line per step.
     """
 
-    resolved: Resolved
     solver: Clocked
-    say: Callable[[str], None]
+    settings: Settings
+    say: Callable[[str], None] = lambda _: None
 
     @property
     def clock(self) -> Clock:
         """The solver's."""
         return self.solver.clock
 
-    @property
-    def settings(self) -> Settings:
-        """Gap and threads of the instance; the time is the clock's."""
-        wanted = self.resolved.instance.solver
-        return Settings(gap=wanted.gap, time_limit_s=None, threads=wanted.threads)
+    def solve(self, formulation: Formulation, settings: Settings | None = None) -> Outcome:
+        """Solve a model.
+
+        Raises
+        ------
+        SolverFailed
+            The solver ended without a plan, and not because of the clock, the keyboard or the instance.
+        """
+        self.say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
+        outcome = self.solver.solve(formulation.model, settings or self.settings)
+        self.say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
+        if outcome.values is None and outcome.termination in ("error", "unbounded"):
+            raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())
+        return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An instance to plan, and the means to do so."""
+
+    resolved: Resolved
+    means: Means
+
+    @classmethod
+    def of(cls, resolved: Resolved, solver: Clocked, say: Callable[[str], None]) -> Task:
+        """With gap and threads as the instance wants them."""
+        wanted = resolved.instance.solver
+        settings = Settings(gap=wanted.gap, time_limit_s=None, threads=wanted.threads)
+        return cls(resolved=resolved, means=Means(solver=solver, settings=settings, say=say))
 
     def offering_at(self, multiples: Sequence[float]) -> Offering:
         """See :func:`epd_opt.offering.offering_at`.
@@ -53,28 +80,22 @@ class Task:
         OutOfTime
             The clock ended.
         """
-        return offering_at(self.resolved, multiples, each=self.clock.check)
+        return offering_at(self.resolved, multiples, each=self.means.clock.check)
 
-    def pruned(self, offered: Offering, multiple: float = _ANY) -> PlanningProblem:
+    def pruned(self, offered: Offering, multiple: float = ANY) -> PlanningProblem:
         """The problem at its stated demand, without what cannot matter up to a multiple of it."""
-        problem = prune(offered.problem.at(multiple))
-        self.say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
-        return replace(problem, demands=offered.problem.demands)
+        problem = pruned(offered.problem, multiple)
+        self.means.say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
+        return problem
 
-    def solve(self, formulation: Formulation, settings: Settings) -> Outcome:
-        """Solve a model.
+    def limiting(self, problem: PlanningProblem, questions: Sequence[Question] = ()) -> doc.Infeasibility:
+        """See :func:`epd_opt.infeasible.limiting`."""
+        return limiting(problem, self.means.solver, self.means.settings, questions)
 
-        Raises
-        ------
-        SolverFailed
-            The solver ended without a plan, and not because of the clock, the keyboard or the instance.
-        """
-        self.say(f"{len(formulation.variables.replicas)} pools, {len(formulation.model.constraints())} rows")
-        outcome = self.solver.solve(formulation.model, settings)
-        self.say(f"{outcome.solver}: {outcome.termination} in {outcome.seconds:.2f} s")
-        if outcome.values is None and outcome.termination in ("error", "unbounded"):
-            raise SolverFailed(f"{outcome.solver} ended without a plan ({outcome.termination}). {outcome.note}".strip())
-        return outcome
+
+def pruned(problem: PlanningProblem, multiple: float = ANY) -> PlanningProblem:
+    """A problem at its stated demand, without what cannot matter up to a multiple of it."""
+    return replace(prune(problem.at(multiple)), demands=problem.demands)
 
 
 @dataclass(frozen=True, kw_only=True)
