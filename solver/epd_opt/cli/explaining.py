@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from epd_opt.backends import backend
@@ -10,6 +12,7 @@ from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.explain import RUNNERS_UP, explain, plan_or_instance
 from epd_opt.explain.view import explanation_text
 from epd_opt.instance import Instance
+from epd_opt.plan import Plan
 from epd_opt.render import WIDTH
 
 
@@ -50,9 +53,8 @@ def explain_command(
     feasible, the smallest changes after which something is are looked for.
     """
     check_solver(solver)
-    options = {"solver.name": solver, "solver.gap": gap, "solver.threads": threads}
-    overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
-    given = plan_or_instance(source, overrides)
+    options = {"name": solver, "gap": gap, "threads": threads}
+    given = _with(plan_or_instance(source, settings), {key: value for key, value in options.items() if value is not None})
     if isinstance(given, Instance):
         backend(given.solver.name)
     with progress(quiet=quiet, verbose=verbose) as say:
@@ -70,3 +72,12 @@ def explain_command(
     else:
         click.echo(explanation_text(explanation.document, color=wants_color(), width=width(WIDTH)), nl=False)
     return EXIT_CODES[explanation.document.status]
+
+
+def _with(given: Plan | Instance, options: dict[str, Any]) -> Plan | Instance:
+    """The same, to be solved in another way."""
+    if isinstance(given, Instance):
+        return given.model_copy(update={"solver": given.solver.model_copy(update=options)})
+    stated = given.document.instance_document
+    changed = {**stated, "solver": {**stated.get("solver", {}), **options}}
+    return Plan(given.document.model_copy(update={"instance_document": changed}))

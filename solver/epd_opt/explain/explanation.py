@@ -13,7 +13,7 @@ from epd_opt.backends import Clock, OutOfTime
 from epd_opt.document import PlanDocument
 from epd_opt.explain.asked import Target, Traffic, price_of_use, price_without, target, traffic
 from epd_opt.explain.binding import limit_facts, one_less, pool_facts, priced_limits
-from epd_opt.explain.document import ExplanationDocument
+from epd_opt.explain.document import Alternative, ExplanationDocument
 from epd_opt.explain.ground import Ground
 from epd_opt.explain.latency import class_facts
 from epd_opt.explain.runner_up import other_structures
@@ -152,11 +152,8 @@ def _explained(
     others = sorted(other_structures(ground, runners_up, budget.share), key=lambda other: other.usd_per_hour or math.inf)
     budget.left = of_limits + len(pools)
     limits = list(priced_limits(ground, limits, budget.share))
-    budget.left = len(pools)
-    pools = [
-        facts.model_copy(update={"one_less": one_less(ground, pool, share=budget.share())})
-        for facts, pool in zip(pools, ground.document.pools, strict=True)
-    ]
+    less = _one_less(ground)
+    pools = [facts.model_copy(update={"one_less": less[facts.name]}) for facts in pools]
     return _document(
         ground.document,
         start,
@@ -167,6 +164,17 @@ def _explained(
         why_not=answers,
         notes=_notes(ground.document),
     )
+
+
+def _one_less(ground: Ground) -> dict[str, Alternative]:
+    """For every pool, the plan with a replica less; operating points of one physical pool share it."""
+    physical = [solved.candidate.physical for solved in ground.solution.pools]
+    budget = _Budget(len(set(physical)))
+    found: dict[tuple[str, str], Alternative] = {}
+    for pool, which in zip(ground.document.pools, physical, strict=True):
+        if which not in found:
+            found[which] = one_less(ground, pool, share=budget.share())
+    return {pool.name: found[which] for pool, which in zip(ground.document.pools, physical, strict=True)}
 
 
 def _notes(document: PlanDocument) -> list[str]:

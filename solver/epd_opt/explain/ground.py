@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from epd_models.candidate import Arc
-from epd_opt.backends import Clock, Clocked, backend
+from epd_opt.assemble import stopped_document
+from epd_opt.backends import Clock, Clocked, backend, out_of_time
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.explain.document import Alternative, AlternativePool, Use
@@ -111,11 +112,14 @@ class Ground:
     ) -> Plan:
         settings = resolved.instance.solver
         solver = Clocked(solver=backend(settings.name), clock=Clock(self.clock.left_s * share))
+        start = time.perf_counter()
+        if solver.clock.left_s == 0.0:
+            return Plan(stopped_document(resolved, out_of_time(solver), start))
         return search(
             resolved,
             offered,
             solver,
-            start=time.perf_counter(),
+            start=start,
             questions=questions,
             pruned=pruned,
             diagnose=diagnose,

@@ -21,6 +21,8 @@ def other_structures(ground: Ground, count: int, share: Callable[[], float]) -> 
     each plan before it: the same pools with another one beside them are not another structure. The last one may say
     that there are no more, or that the time did not suffice to find one.
     """
+    if not ground.uses:
+        return
     before = [ground.uses]
     for number in range(count):
         ground.say(f"runner-up {number + 1}")
