@@ -42,19 +42,24 @@ class Incumbent:
     outcome: Outcome
 
     def values(self, formulation: Formulation) -> dict[str, float]:
-        """The same plan in the variables of a formulation over more candidates."""
+        """The same plan in the variables of a formulation over other candidates, those that it uses among them."""
         assert self.outcome.values is not None
         result = {variable.name: 0.0 for variable in formulation.model.variables()}
         keys = {candidate.key: k for k, candidate in enumerate(formulation.sets.candidates)}
         mine, theirs = self.formulation.variables, formulation.variables
         pairs: list[tuple[pulp.LpVariable, pulp.LpVariable]] = []
         for k, candidate in enumerate(self.formulation.sets.candidates):
+            if candidate.key not in keys and self.outcome.values[mine.open[k].name] < 0.5:
+                continue
             there = keys[candidate.key]
+            arcs = [arc for arc in candidate.arcs if (there, arc) in theirs.share]
             pairs += [(mine.replicas[k], theirs.replicas[there]), (mine.open[k], theirs.open[there])]
-            pairs += [(mine.share[k, arc], theirs.share[there, arc]) for arc in candidate.arcs]
-        pairs += [(variable, theirs.pool_open[pool]) for pool, variable in mine.pool_open.items()]
+            pairs += [(mine.share[k, arc], theirs.share[there, arc]) for arc in arcs]
+        pairs += [
+            (variable, theirs.pool_open[pool]) for pool, variable in mine.pool_open.items() if pool in theirs.pool_open
+        ]
         for known, same in ((mine.used, theirs.used), (mine.lots, theirs.lots), (mine.owned, theirs.owned)):
-            pairs += [(variable, same[name]) for name, variable in known.items()]
+            pairs += [(variable, same[name]) for name, variable in known.items() if name in same]
         return result | {same.name: self.outcome.values[variable.name] for variable, same in pairs}
 
 
