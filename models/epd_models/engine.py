@@ -34,16 +34,22 @@ class Engine:
         Room kept for image embeddings on a worker that takes images.
     runtime_bytes : float
         Context, graphs and communication buffers per logical device.
-    encoder_processes : int
-        Encoder processes per device in the shared and encoder-pool placements.
+    encoder_processes, pool_processes : int
+        Encoder processes per device beside a language model, and on devices of their own (at the most: as many as the
+        device holds).
     reserves_output : bool
         Whether a sequence is admitted only with room for its whole output in the KV cache, rather than growing into it.
     request_overhead_s : float
         Tokenisation, scheduling and streaming of the first token.
-    host_image_s, host_megapixel_s : float
-        CPU seconds of image pre-processing per image and per source megapixel, on one core.
-    shared_stall, shared_slowdown : float
-        Shared placement: part of an encode that stalls the loop (kappa), slowdown of the encode itself (kappa').
+    host_megapixel_s : float
+        CPU seconds per source megapixel, on one core, of decoding; the images of a request are decoded side by side,
+        outside the process that encodes.
+    host_image_s, host_resized_megapixel_s : float
+        CPU seconds per image, and per megapixel that enters the transformer, of resizing, normalising, cutting into
+        patches and handing over: in the process that encodes, one image after the other.
+    shared_stall, shared_slowdown, shared_drag : float
+        Shared placement: part of an encode's device time that stalls the loop (kappa), slowdown of the encode itself
+        (kappa'), and by how much iterations last longer beside encoder processes whatever these do.
     """
 
     name: str
@@ -54,11 +60,14 @@ class Engine:
     encoder_cache_bytes: float
     runtime_bytes: float
     encoder_processes: int
+    pool_processes: int
     request_overhead_s: float
     host_image_s: float
     host_megapixel_s: float
+    host_resized_megapixel_s: float
     shared_stall: float
     shared_slowdown: float
+    shared_drag: float
     reserves_output: bool = False
     speculative: Speculative | None = None
     provenance: Provenance

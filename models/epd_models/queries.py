@@ -118,7 +118,8 @@ class StageTimes:
                 megapixels=decoded,
                 encoder_format=worker.precision.encoder,
             )
-            return time.corrected(ratios, received=received, uploaded=decoded).serial_s
+            corrected = time.corrected(ratios, received=received, uploaded=decoded)
+            return corrected.host_s + corrected.device_s
 
         if megapixels is None:
             sizes, place = np.unique(at, return_inverse=True)

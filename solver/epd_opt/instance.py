@@ -313,7 +313,7 @@ class Speculative(Part):
             )
 
 
-EngineName = Literal["vllm", "sglang", "trtllm", "generic"]
+EngineName = Literal["vllm", "sglang", "trtllm", "generic", "tuned"]
 
 
 class EngineSettings(Part):
@@ -338,7 +338,7 @@ def _engine_form(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
     if isinstance(value, Mapping) and "name" not in value:
-        raise complaint("the engine's name is missing", "add name: vllm, sglang, trtllm or generic")
+        raise complaint("the engine's name is missing", "add name: vllm, sglang, trtllm, generic or tuned")
     return value
 
 

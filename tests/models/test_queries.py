@@ -83,7 +83,7 @@ def test_images_are_asked_as_the_encoder_takes_them():
     ]
     positions = np.array([[loads[0].positions, loads[1].positions]] * 2)
     found = StageTimes(built).encode_s(np.array([[1.0], [3.0]]), positions, 2.0)
-    assert found == pytest.approx(np.array([[1.0], [3.0]]) * [time.serial_s for time in each])
+    assert found == pytest.approx(np.array([[1.0], [3.0]]) * [time.host_s + time.device_s for time in each])
     ratios = ImageRatios(device=Curve(at=(0.01, 100.0), ratios=(3.0, 3.0)))
     slow = StageTimes(worker(source=Told(LanguageRatios(), ratios))).encode_s(1.0, loads[0].positions, 2.0)
     assert slow == pytest.approx(each[0].host_s + 3.0 * each[0].device_s)

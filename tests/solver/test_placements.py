@@ -86,8 +86,8 @@ def test_long_outputs_fill_the_cache_so_one_loop_does_it_all() -> None:
 
 
 def test_many_images_do_not_stay_in_the_loop() -> None:
-    """Ten images per request instead of one would stall every sequence in the loop while they are encoded."""
-    assert "integrated" not in placed(optimum(LONG, "workload.classes.solve.images.count=10"))
+    """Twelve images per request instead of one would stall every sequence in the loop while they are encoded."""
+    assert "integrated" not in placed(optimum(LONG, "workload.classes.solve.images.count=12"))
 
 
 def test_with_one_gpu_type_images_are_encoded_beside_the_language_model() -> None:

@@ -11,6 +11,7 @@ from epd_models.placement import parts
 from epd_models.placement.context import Context
 from epd_models.pool import Hop, Pool, Queue, Settings
 from epd_models.row import Row
+from epd_models.stages.encode import EncodeTime
 
 STAGES: tuple[Stage, ...] = ("encode",)
 _FAN_OUTS = (1, 2, 4, 8)
@@ -23,13 +24,14 @@ def settings(context: Context, entry: Entry, cut: Parallelism) -> list[Settings]
 
 
 def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) -> Pool:
-    """Each logical device runs a few encoder processes; each process takes the images of a request one by one.
+    """Each logical device runs a few encoder processes; each process takes the images of a request one by one, once their
+    sources are decoded.
 
     A process works on the host and then on the device; while one waits for its host another may use the device, so an
     image takes ``host + device * (1 + (processes - 1) * device / (host + device))`` seconds, and the device and the
     cores have rows of their own. A fan-out shortens a request's own time; staffing counts its whole work on one process.
     """
-    processes = parts.encoder_processes(context, entry)
+    processes = parts.pool_processes(context, entry)
     parts.check_encoder_memory(context, entry, processes=processes, fraction=context.engine.memory_fraction)
     times = parts.encode_times(context, entry)
     bandwidth = parts.bandwidth(context.network, entry, entry.device.units(1))
@@ -56,7 +58,7 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
                 shares=shares,
                 start="raw",
                 end="encoded",
-                own_s=image_s * (1.0 + (count - 1.0) / chosen.fan_out) if count > 0 else 0.0,
+                own_s=_own_s(time, entry, image_s, count, chosen.fan_out, processes),
                 queues=("encode",),
                 sends=load.quantile(size, shares.size_probability),
             )
@@ -83,3 +85,11 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
         memory_fraction=context.engine.memory_fraction,
         encoder_processes=processes,
     )
+
+
+def _own_s(time: EncodeTime, entry: Entry, image_s: float, count: float, fan_out: int, processes: int) -> float:
+    """Seconds of a request of ``count`` images that waits for nothing."""
+    if count == 0:
+        return 0.0
+    decoding = float(parts.decoding_s(time, entry, np.array([count]), processes)[0])
+    return decoding + image_s * (1.0 + (count - 1.0) / fan_out)

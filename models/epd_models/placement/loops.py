@@ -78,6 +78,8 @@ def loop_pool(
     kv = kv_shape(context.model, entry.precision, cut)
     bandwidth = parts.bandwidth(context.network, entry, worker.units)
     step = parts.step_time(context, worker, chosen)
+    if encode == "beside":
+        step = step.slower(1.0 + engine.shared_drag)
     level = chosen.itl_level_s
     chunk_s = float(prefill.busy_s(np.array([float(engine.max_batched_tokens)]))[0]) if prefills else math.inf
     loop = Loop(classes=(), step=fixed_s(context, entry, step, chosen), chunk=chunk_s, lanes=cut.pipeline)
@@ -91,7 +93,7 @@ def loop_pool(
         size = shares.size_probability
         nothing = np.zeros_like(load.image_counts)
         busy = parts.prefill_busy(load, prefill) if prefills else nothing
-        stalls = parts.in_line_encode(context, load, times) if encode == "in_line" else nothing
+        stalls = parts.in_line_encode(load, times) if encode == "in_line" else nothing
         start: State = "prefilled"
         queues: tuple[str, ...] = ()
         receives, encode_own, prefill_own, iterations = 0.0, 0.0, 0.0, 1
@@ -106,6 +108,9 @@ def loop_pool(
             encode_own, prefill_own = float(stalls[at]), float(read[at])
             iterations = int(parts.chunks(context, upper)[at])
             own = engine.request_overhead_s
+            if load.name in times:
+                decoding = parts.decoding_s(times[load.name], entry, load.image_counts, max(1, processes))
+                own += load.quantile(decoding, size)
             holding_s = prompts[-1].mean
             if load.has_vision and encode == "none":
                 embeddings = parts.embedding_bytes(load)
@@ -123,17 +128,18 @@ def loop_pool(
             )
         if encode == "beside":
             compute.append((load.name, float(busy @ load.weights) / cut.pipeline))
+        encoded = load.encoded_share * load.mean_images
+        if load.name in times:
+            host.append((load.name, encoded * times[load.name].host_s / parts.host_cores(entry)))
         if encode == "beside" and load.name in times:
             time = times[load.name]
-            image_s = parts.process_seconds(time, processes) * (1.0 + engine.shared_slowdown)
+            image_s = parts.process_seconds(time, processes, engine.shared_slowdown)
             encodes.append(parts.service(load, nothing, load.image_counts * image_s))
             stalls = engine.shared_stall * time.device_s * load.image_counts
             count = load.quantile(load.image_counts, size)
             own += image_s * (1.0 + (count - 1.0) / processes) if count > 0 else 0.0
             queues = ("encode", *queues)
-            encoded = load.encoded_share * load.mean_images
             compute[-1] = (load.name, compute[-1][1] + encoded * time.device_s)
-            host.append((load.name, encoded * time.host_s / parts.host_cores(entry)))
         held_prompt = float(parts.prompt_kv_bytes(load, kv, load.prompt_tokens) @ load.weights)
         largest_peak = max(largest_peak, parts.check_peak(load, kv, memory, entry, cut))
         burst = parts.service(load, busy, stalls)
@@ -176,7 +182,9 @@ def loop_pool(
     hops = [_entered(hop, loop, chosen) for hop in hops]
     rows = []
     if encodes:
-        rows += [Row(kind="compute", load=tuple(compute)), Row(kind="host", load=tuple(host))]
+        rows.append(Row(kind="compute", load=tuple(compute)))
+    if host:
+        rows.append(Row(kind="host", load=tuple(host)))
     link = parts.link_row(received, bandwidth, entry)
     rows += [link] if link else []
     waiting = [Queue(name="prefill", servers_per_replica=cut.pipeline, services=tuple(prompts))] if prompts else []

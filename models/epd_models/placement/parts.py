@@ -106,8 +106,24 @@ def kv_budget(context: Context, worker: Worker, *, encodes: bool, beside_encoder
 
 
 def encoder_processes(context: Context, entry: Entry) -> int:
-    """Encoder processes of a logical device: the engine's, as far as the host has a core for each."""
+    """Encoder processes beside a language model: the engine's, as far as the host has a core for each."""
     return max(1, min(context.engine.encoder_processes, math.floor(host_cores(entry))))
+
+
+def pool_processes(context: Context, entry: Entry) -> int:
+    """Encoder processes of a logical device that does nothing else: the engine's, as far as cores and memory go."""
+    room = entry.device.memory_bytes * context.engine.memory_fraction
+    fitting = math.floor(room / encoder_process_bytes(context, entry))
+    return max(1, min(context.engine.pool_processes, math.floor(host_cores(entry)), fitting))
+
+
+def encoder_process_bytes(context: Context, entry: Entry) -> float:
+    """Device memory of one encoder process with a runtime of its own."""
+    return (
+        encoder_weights_bytes(context.model, entry.precision)
+        + encoder_activation_bytes(context.model, _positions(context))
+        + context.engine.runtime_bytes
+    )
 
 
 def host_cores(entry: Entry) -> float:
@@ -115,10 +131,22 @@ def host_cores(entry: Entry) -> float:
     return max(1.0, entry.device.host_cores / entry.device.logical_per_unit)
 
 
-def process_seconds(time: EncodeTime, processes: int) -> float:
+def process_seconds(time: EncodeTime, processes: int, slowdown: float = 0.0) -> float:
     """Seconds that one of several encoder processes on a device takes per image: the others use the device for part of
-    the time."""
-    return time.host_s + time.device_s * (1.0 + (processes - 1) * time.device_s / time.serial_s)
+    the time, and a language model beside them slows it down."""
+    contention = 1.0 + slowdown + (processes - 1) * time.device_s / time.serial_s
+    return time.process_s + time.device_s * contention
+
+
+DECODERS = 2
+"""Sources that one process decodes at once: four images of 38 ms each were gathered in 82 ms (public attribution of a
+first token's time, docs/accuracy.md)."""
+
+
+def decoding_s(time: EncodeTime, entry: Entry, images: Floats, processes: int) -> Floats:
+    """Seconds until the sources of a request's images are decoded by so many processes, as far as there are cores; shape
+    of ``images``."""
+    return time.decode_s * np.ceil(images / max(1, min(DECODERS * processes, math.floor(host_cores(entry)))))
 
 
 def bandwidth(network: Network, entry: Entry, units: Fraction) -> float:
@@ -131,11 +159,7 @@ def check_encoder_memory(context: Context, entry: Entry, *, processes: int, frac
     """Raise :class:`NotBuildable` unless so many encoder processes, each with a runtime of its own, fit into this share
     of a logical device."""
     check_encoder_formats(entry)
-    need = processes * (
-        encoder_weights_bytes(context.model, entry.precision)
-        + encoder_activation_bytes(context.model, _positions(context))
-        + context.engine.runtime_bytes
-    )
+    need = processes * encoder_process_bytes(context, entry)
     have = entry.device.memory_bytes * fraction
     if need > have:
         raise NotBuildable(
@@ -287,9 +311,9 @@ def chunks(context: Context, tokens: Floats) -> Floats:
     return np.ceil(tokens / context.engine.max_batched_tokens)
 
 
-def in_line_encode(context: Context, load: RequestLoad, times: dict[str, EncodeTime]) -> Floats:
-    """Seconds for which encoding holds up a loop that does it itself: host work and transformer, image by image, shape
-    (sizes,)."""
+def in_line_encode(load: RequestLoad, times: dict[str, EncodeTime]) -> Floats:
+    """Seconds for which encoding holds up a loop that does it itself: host work on decoded sources and transformer, image
+    by image, shape (sizes,)."""
     if load.name not in times:
         return np.zeros_like(load.image_counts)
     return load.image_counts * times[load.name].serial_s

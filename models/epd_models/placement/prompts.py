@@ -44,9 +44,10 @@ def prompt_pool(
         kept = parts.promise(load, chosen)
         shares = parts.shares(load, kept, alone=encodes)
         work = parts.prefill_busy(load, prefill) + prefill.per_chunk * parts.chunks(context, load.new_tokens)
-        stalls = parts.in_line_encode(context, load, times)
+        stalls = parts.in_line_encode(load, times)
         upper = parts.upper_new_tokens(load)
-        own = stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
+        decoding = parts.decoding_s(times[load.name], entry, load.image_counts, 1) if load.name in times else 0.0
+        own = decoding + stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
         crossing = parts.kv_transfer_bytes(worker, load, load.prompt_uppers)
         mean_crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
         received = parts.embedding_bytes(load) if load.has_vision and not encodes else np.zeros_like(load.image_counts)

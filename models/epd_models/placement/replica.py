@@ -77,7 +77,12 @@ class Replica:
         return self.pool.entry.device.kv_reservation == "full"
 
     def step(self, sequences: int) -> StepTime:
-        """An iteration over exactly so many sequences of one lane; what is compiled costs the same however full it is.
+        """An iteration over exactly so many sequences of one lane; beside encoder processes it lasts longer."""
+        step = self._step(sequences)
+        return step.slower(1.0 + self.context.engine.shared_drag) if self.pool.placement == "shared" else step
+
+    def _step(self, sequences: int) -> StepTime:
+        """An iteration by itself; what is compiled costs the same however full it is.
 
         The planner uses a line above these times, which mixtures of experts and measured times bend away from. Of measured
         times, the line through those at the shortest and the longest mean context of the classes.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from epd_models.placement import parts
 from epd_models.placement.context import Context
 from epd_models.pool import Hop, Pool
@@ -38,14 +36,22 @@ def own_time(context: Context, pool: Pool, hop: Hop) -> Spent:
         found = _of_prompts(context, pool, hop, time)
     else:
         assert time is not None
-        found = _encoded(hop.own_s, time, parts.process_seconds(time, pool.encoder_processes))
+        decoding = _decoding_s(pool, hop, time)
+        image_s = parts.process_seconds(time, pool.encoder_processes)
+        found = _encoded(hop.own_s - decoding, time, image_s, decoding)
     return tuple((what, seconds) for what, seconds in found if seconds > 0.0)
 
 
-def _encoded(seconds: float, time: EncodeTime, image_s: float) -> Spent:
-    """Time at an encoder that takes ``image_s`` for an image."""
-    host, device = seconds * time.host_s / image_s, seconds * time.device_s / image_s
-    return (HOST, host), (ENCODE, device), (SHARING, max(0.0, seconds - host - device))
+def _decoding_s(pool: Pool, hop: Hop, time: EncodeTime) -> float:
+    """Seconds until the sources are decoded."""
+    counts, processes = hop.load.image_counts, max(1, pool.encoder_processes)
+    return hop.load.quantile(parts.decoding_s(time, pool.entry, counts, processes), hop.shares.size_probability)
+
+
+def _encoded(seconds: float, time: EncodeTime, image_s: float, decoding: float) -> Spent:
+    """Time at an encoder that takes ``image_s`` for an image, after ``decoding``."""
+    process, device = seconds * time.process_s / image_s, seconds * time.device_s / image_s
+    return (HOST, decoding + process), (ENCODE, device), (SHARING, max(0.0, seconds - process - device))
 
 
 def _of_loop(context: Context, pool: Pool, hop: Hop, time: EncodeTime | None) -> Spent:
@@ -55,15 +61,15 @@ def _of_loop(context: Context, pool: Pool, hop: Hop, time: EncodeTime | None) ->
     in_line, prefill, iterations = hop.entering
     steps = (iterations + 1) * level
     overhead = context.engine.request_overhead_s
-    beside = hop.own_s - in_line - prefill - steps - overhead
+    decoding = 0.0 if time is None else _decoding_s(pool, hop, time)
+    beside = hop.own_s - in_line - prefill - steps - overhead - decoding
     encoding: Spent = ()
     if time is not None and in_line > 0.0:
-        encoding = _encoded(in_line, time, time.serial_s)
+        encoding = _encoded(in_line, time, time.serial_s, decoding)
     elif time is not None and beside > 1e-12:
-        slowed = 1.0 + context.engine.shared_slowdown
-        encoding = _encoded(beside, time, parts.process_seconds(time, pool.encoder_processes) * slowed)
-        return (*encoding, (PREFILL, prefill), (STEPS, steps), (OVERHEAD, overhead))
-    return (*encoding, (PREFILL, prefill), (STEPS, steps), (OVERHEAD, hop.own_s - in_line - prefill - steps))
+        image_s = parts.process_seconds(time, pool.encoder_processes, context.engine.shared_slowdown)
+        encoding = _encoded(beside, time, image_s, decoding)
+    return (*encoding, (PREFILL, prefill), (STEPS, steps), (OVERHEAD, overhead))
 
 
 def _of_prompts(context: Context, pool: Pool, hop: Hop, time: EncodeTime | None) -> Spent:
@@ -73,7 +79,10 @@ def _of_prompts(context: Context, pool: Pool, hop: Hop, time: EncodeTime | None)
     load = hop.load
     prefill = prefill_time(parts.language_worker(context, pool.entry, pool.cut))
     upper = parts.upper_new_tokens(load)
-    stalls = parts.in_line_encode(context, load, {load.name: time})
-    own = stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
-    stalled = float(np.asarray(stalls)[load.quantile_size(own, hop.shares.size_probability)])
-    return (*_encoded(stalled, time, time.serial_s), (PREFILL, hop.own_s - overhead - stalled), (OVERHEAD, overhead))
+    stalls = parts.in_line_encode(load, {load.name: time})
+    decoding = parts.decoding_s(time, pool.entry, load.image_counts, 1)
+    own = decoding + stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
+    at = load.quantile_size(own, hop.shares.size_probability)
+    stalled, decoded = float(stalls[at]), float(decoding[at])
+    reading = hop.own_s - overhead - stalled - decoded
+    return (*_encoded(stalled, time, time.serial_s, decoded), (PREFILL, reading), (OVERHEAD, overhead))

@@ -51,6 +51,16 @@ class StepTime:
         """:meth:`context_s` of many contexts; shape of ``contexts``."""
         return self.per_context * contexts + sum(t * np.minimum(contexts, window) for window, t in self.windows)
 
+    def slower(self, factor: float) -> StepTime:
+        """The same iteration, ``factor`` times as long."""
+        return StepTime(
+            fixed=self.fixed * factor,
+            per_sequence=self.per_sequence * factor,
+            per_context=self.per_context * factor,
+            windows=tuple((window, seconds * factor) for window, seconds in self.windows),
+            tokens=self.tokens,
+        )
+
     def seconds(self, sequences: float, context: float) -> float:
         """Seconds of an iteration over ``sequences`` sequences of ``context`` tokens each."""
         return self.fixed + sequences * (self.per_sequence + self.context_s(context))

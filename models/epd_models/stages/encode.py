@@ -20,26 +20,36 @@ class EncodeTime:
 
     Attributes
     ----------
-    host_s : float
-        CPU time of decoding, resizing and normalising, on one core.
+    decode_s : float
+        CPU time of decoding the source, on one core; the images of a request are decoded side by side.
+    process_s : float
+        CPU time of resizing, normalising and handing over, in the process that encodes, image by image.
     device_s : float
         Vision transformer, projector and launch overhead.
     """
 
-    host_s: float
+    decode_s: float
+    process_s: float
     device_s: float
 
     @property
+    def host_s(self) -> float:
+        """CPU time of an image, on one core."""
+        return self.decode_s + self.process_s
+
+    @property
     def serial_s(self) -> float:
-        """Both, one after the other, as one encoder process does them."""
-        return self.host_s + self.device_s
+        """Seconds that a process takes for an image whose source is decoded; a loop that encodes in line stands still."""
+        return self.process_s + self.device_s
 
     def corrected(self, ratios: ImageRatios, *, received: float, uploaded: float) -> EncodeTime:
         """The same with the ratios of another source, for an image of so many megapixels as the model receives it and as
         it was uploaded."""
         device = 1.0 if ratios.device is None else float(ratios.device(np.array([received]))[0])
         host = 1.0 if ratios.host is None else float(ratios.host(np.array([uploaded]))[0])
-        return EncodeTime(host_s=self.host_s * host, device_s=self.device_s * device)
+        return EncodeTime(
+            decode_s=self.decode_s * host, process_s=self.process_s * host, device_s=self.device_s * device
+        )
 
 
 def encode_time(
@@ -61,8 +71,10 @@ def encode_time(
     attention = attention_flops(tower, load.positions, load.sequences)
     matrices = encode_flops(tower, load.positions, load.sequences) - attention
     working_s = matrices / (peak * c.encode_share) + attention / (device.peaks["bf16"] * c.encode_attention_share)
+    resized = load.positions * tower.patch_px**2 / 1e6
     return EncodeTime(
-        host_s=engine.host_image_s + engine.host_megapixel_s * megapixels,
+        decode_s=engine.host_megapixel_s * megapixels,
+        process_s=engine.host_image_s + engine.host_resized_megapixel_s * resized,
         device_s=c.image_overhead_s + working_s,
     )
 

@@ -100,12 +100,12 @@ class EncoderBank:
         """Speeds for the processes now at work, and the next of them to end."""
         self._version += 1
         times, busy = self.times, len(self._running)
-        slowed = 1.0 + (times.slowdown if self.loop_busy() else 0.0)
+        beside = self.loop_busy()
         soonest = float("inf")
         pressure = 0.0
         for task in self._running:
             image = times.image(task.job)
-            each = times.each_s(image, busy) * slowed
+            each = times.each_s(image, busy, beside_loop=beside)
             task.seconds = task.images * each
             pressure += times.stall * image.device_s / each
             soonest = min(soonest, task.left * task.seconds)

@@ -216,7 +216,8 @@ class Fleet:
             assert replica is not None
             self._send_prompt(time, job, replica)
         else:
-            self._next(time, job)
+            assert pool.encoder_times is not None
+            self.clock.at(time + pool.encoder_times.decoding_s(job), self._next, job)
 
     def _send_prompt(self, time: float, job: Job, replica: SimulatedReplica) -> None:
         """A prompt, and its embeddings where they come from elsewhere, go to a lane."""
@@ -225,13 +226,15 @@ class Fleet:
         job.stall_s = 0.0
         if pool.in_line and job.images and pool.encoder_times is not None:
             job.stall_s = pool.encoder_times.in_line_s(job)
+        decoding = 0.0 if pool.encoder_times is None else pool.encoder_times.decoding_s(job)
         lane.expect(job)
         assert pool.lane_times is not None
         if job.sender is not None:
             size = job.embedded * pool.lane_times.replica.embedding_bytes_per_token
             time = self._cross(time, job.sender, replica, size)
             job.sender = None
-        self.clock.at(time + self._overhead_s + pool.lane_times.latency_s(job), self._prompt_arrives, (job, lane))
+        before = decoding + self._overhead_s + pool.lane_times.latency_s(job)
+        self.clock.at(time + before, self._prompt_arrives, (job, lane))
 
     def _prompt_arrives(self, time: float, argument: tuple[Job, Lane]) -> None:
         job, lane = argument

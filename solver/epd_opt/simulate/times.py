@@ -140,9 +140,16 @@ class EncoderTimes:
         """Seconds for which all its images hold up a loop."""
         return job.images * self.image(job).serial_s if job.images else 0.0
 
-    def each_s(self, time: EncodeTime, processes: int) -> float:
-        """Seconds of one image while so many processes of the device work."""
-        return parts.process_seconds(time, processes)
+    def decoding_s(self, job: Job) -> float:
+        """Seconds until the sources of its images are decoded; they take no time from the processes that encode."""
+        if not job.images:
+            return 0.0
+        processes = max(1, self.processes)
+        return float(parts.decoding_s(self.image(job), self.replica.entry, np.array([float(job.images)]), processes)[0])
+
+    def each_s(self, time: EncodeTime, processes: int, *, beside_loop: bool = False) -> float:
+        """Seconds of one image while so many processes of the device work, and perhaps a loop beside them."""
+        return parts.process_seconds(time, processes, self.slowdown if beside_loop else 0.0)
 
 
 def split(images: int, ways: int) -> list[int]:

@@ -207,8 +207,8 @@ def test_engines_and_tariff():
     """Engine cards turn into SI units; every tariff constant keeps its range, unit and source."""
     vllm = catalog.engine("vllm")
     assert vllm.encoder_cache_bytes == 4 * GIB
-    assert vllm.host_megapixel_s == pytest.approx(0.022)
-    assert set(catalog.engine_names()) == {"vllm", "sglang", "trtllm", "generic"}
+    assert vllm.host_megapixel_s == pytest.approx(0.015)
+    assert set(catalog.engine_names()) == {"vllm", "sglang", "trtllm", "generic", "tuned"}
     pue = catalog.tariff()["pue"]
     assert (pue.low, pue.typical, pue.high, pue.unit) == (1.1, 1.25, 1.58, "ratio")
     assert pue.confidence is Confidence.THIRD_PARTY

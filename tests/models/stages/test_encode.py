@@ -44,15 +44,21 @@ def test_device_time_is_the_published_work_at_the_achieved_shares_of_the_peak(na
     assert matrices + attention == pytest.approx(tflop * 1e12, rel=0.02)
 
 
-def test_host_time_counts_images_and_megapixels():
-    """Decoding and resizing grow with the source's pixels, not with the tokens kept."""
+def test_host_time_counts_images_source_pixels_and_resized_pixels():
+    """Decoding grows with the source's pixels, resizing and cutting with those that enter the transformer."""
     tower = catalog.model("Qwen3-VL-8B").vision
-    load = ImageLoad(tokens=256, positions=1024)
-    small, large = (encode_time(tower, catalog.device("H100-SXM"), VLLM, load=load, megapixels=m) for m in (1.0, 12.0))
-    assert small.host_s == pytest.approx(VLLM.host_image_s + VLLM.host_megapixel_s)
+
+    def one(positions, megapixels):
+        load = ImageLoad(tokens=positions // 4, positions=positions)
+        return encode_time(tower, catalog.device("H100-SXM"), VLLM, load=load, megapixels=megapixels)
+
+    small, large, wide = one(1024, 1.0), one(1024, 12.0), one(4096, 1.0)
+    assert small.decode_s == pytest.approx(VLLM.host_megapixel_s)
     assert large.host_s - small.host_s == pytest.approx(11 * VLLM.host_megapixel_s)
-    assert large.device_s == small.device_s
-    assert small.serial_s == small.host_s + small.device_s
+    assert (large.process_s, large.device_s) == (small.process_s, small.device_s)
+    assert small.process_s == pytest.approx(VLLM.host_image_s + 1024 * 256e-6 * VLLM.host_resized_megapixel_s)
+    assert wide.process_s - small.process_s == pytest.approx(3072 * 256e-6 * VLLM.host_resized_megapixel_s)
+    assert small.serial_s == small.process_s + small.device_s
 
 
 def test_narrow_weights_compute_at_the_next_peak_that_the_device_has():
