@@ -47,7 +47,12 @@ def prompt_pool(
         stalls = parts.in_line_encode(load, times)
         upper = parts.upper_new_tokens(load)
         decoding = parts.decoding_s(times[load.name], entry, load.image_counts, 1) if load.name in times else 0.0
-        own = decoding + stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
+        own = (
+            decoding
+            + stalls
+            + prefill.own_s(upper, load.request.cached_tokens)
+            + prefill.per_chunk * parts.chunks(context, upper)
+        )
         crossing = parts.kv_transfer_bytes(worker, load, load.prompt_uppers)
         mean_crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
         received = parts.embedding_bytes(load) if load.has_vision and not encodes else np.zeros_like(load.image_counts)

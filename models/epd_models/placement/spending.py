@@ -81,7 +81,12 @@ def _of_prompts(context: Context, pool: Pool, hop: Hop, time: EncodeTime | None)
     upper = parts.upper_new_tokens(load)
     stalls = parts.in_line_encode(load, {load.name: time})
     decoding = parts.decoding_s(time, pool.entry, load.image_counts, 1)
-    own = decoding + stalls + prefill.own_s(upper, load.request.cached_tokens) + prefill.per_chunk * parts.chunks(context, upper)
+    own = (
+        decoding
+        + stalls
+        + prefill.own_s(upper, load.request.cached_tokens)
+        + prefill.per_chunk * parts.chunks(context, upper)
+    )
     at = load.quantile_size(own, hop.shares.size_probability)
     stalled, decoded = float(stalls[at]), float(decoding[at])
     reading = hop.own_s - overhead - stalled - decoded

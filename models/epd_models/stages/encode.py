@@ -47,9 +47,7 @@ class EncodeTime:
         it was uploaded."""
         device = 1.0 if ratios.device is None else float(ratios.device(np.array([received]))[0])
         host = 1.0 if ratios.host is None else float(ratios.host(np.array([uploaded]))[0])
-        return EncodeTime(
-            decode_s=self.decode_s * host, process_s=self.process_s * host, device_s=self.device_s * device
-        )
+        return EncodeTime(decode_s=self.decode_s * host, process_s=self.process_s * host, device_s=self.device_s * device)
 
 
 def encode_time(
