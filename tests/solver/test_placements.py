@@ -22,7 +22,7 @@ PAGES: dict[str, Any] = {
         "classes": [
             {
                 "name": "page",
-                "rate_per_s": 10,
+                "rate_per_s": 12,
                 "text_tokens": 2500,
                 "images": {"count": 1, "tokens": 500, "source_megapixels": 1},
                 "output_tokens": 500,
