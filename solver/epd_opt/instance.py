@@ -537,6 +537,18 @@ class DeviceEntry(Part):
         default=None,
         description="Keys of a device card that override the catalogue's, or a complete card, or the path to one.",
     )
+    coefficients: (
+        Annotated[
+            Mapped,
+            BeforeValidator(_card),
+            WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Fitted shares and overheads by engine that override the card's, or the path of a coefficients card, as "
+        "`epd-opt calibrate` writes it.",
+    )
     performance: Annotated[
         Performance | None,
         BeforeValidator(_performance_form, json_schema_input_type=Literal["analytic", "silicon"] | Performance | None),

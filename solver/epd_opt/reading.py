@@ -40,10 +40,10 @@ def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides
 
     Notes
     -----
-    A ``model`` or a device's ``card`` may be the path of another file (ending in .json, .yaml or .yml, or starting with
-    ``./``, ``../``, ``/`` or ``~``), and a device's ``performance.profile`` that of a CSV file, relative to the instance, or
-    to the working directory where it comes from an override or the instance has no file. Its content is embedded, so the
-    instance stands for itself.
+    A ``model`` or a device's ``card`` or ``coefficients`` may be the path of another file (ending in .json, .yaml or .yml,
+    or starting with ``./``, ``../``, ``/`` or ``~``), and a device's ``performance.profile`` that of a CSV file, relative to
+    the instance, or to the working directory where it comes from an override or the instance has no file. Its content is
+    embedded, so the instance stands for itself.
     """
     parsed, folder = _load(source)
     if not isinstance(parsed.value, Mapping):
@@ -172,12 +172,14 @@ def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, st
         embedded["model"] = content(("model",), model)
     devices = document.get("devices")
     if isinstance(devices, list):
-        embedded["devices"] = [
-            {**entry, "card": content(("devices", index, "card"), entry["card"])}
-            if isinstance(entry, Mapping) and isinstance(entry.get("card"), str)
-            else entry
-            for index, entry in enumerate(devices)
-        ]
+        embedded["devices"] = list(devices)
+        for index, entry in enumerate(devices):
+            named = [
+                key for key in ("card", "coefficients") if isinstance(entry, Mapping) and isinstance(entry.get(key), str)
+            ]
+            if named:
+                cards = {key: content(("devices", index, key), entry[key]) for key in named}
+                embedded["devices"][index] = {**entry, **cards}
         for index, entry in enumerate(embedded["devices"]):
             performance = entry.get("performance") if isinstance(entry, Mapping) else None
             if isinstance(performance, Mapping) and isinstance(performance.get("profile"), str):

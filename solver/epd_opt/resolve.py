@@ -131,6 +131,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             kept = cards.get("performance", {}).get(entry.name, {})
             entries.append(_entry(entry, device, model, engine, offer, instance, kept))
             warnings += [f"{entry.name}: {remark}" for remark in _remarks(entries[-1])]
+            warnings += _untold(entry, engine.name)
             assumptions += _device_assumptions(entry.name, device, engine.name)
     kept = [request for request in instance.workload.classes if request.rate_per_s > 0]
     for request in instance.workload.classes:
@@ -240,12 +241,38 @@ def _device(entry: user.DeviceEntry, card: Any, *, required: bool) -> tuple[Devi
                     raise
                 base = {"sku": entry.sku}
             card = _merged(base, dict(entry.card or {}))
+            if entry.coefficients is not None:
+                card = {**card, "coefficients": _coefficients(card.get("coefficients"), entry, path)}
             if entry.host_cores is not None:
                 units = card.get("server", {}).get("units", 1)
                 card = _merged(card, {"server": {"host_cores_per_unit": max(1, entry.host_cores // units)}})
         return catalog.device_from_card(card, source=f"{path}.card"), card
     except (UnknownCard, CardError) as error:
         raise _invalid(path, error) from None
+
+
+def _untold(entry: user.DeviceEntry, engine: str) -> list[str]:
+    if entry.coefficients is None or {engine, "default"} & set(entry.coefficients):
+        return []
+    told = ", ".join(key for key, value in entry.coefficients.items() if isinstance(value, Mapping)) or "no engine"
+    return [f"{entry.name}: its coefficients are of {told}; those of {engine} stay as shipped"]
+
+
+def _coefficients(base: Any, entry: user.DeviceEntry, path: str) -> Any:
+    """The entry's coefficients over those of its card, which must be of the same architecture."""
+    stated = (entry.coefficients or {}).get("from")
+    about = {"source": f"{path}.coefficients", "confidence": Confidence.USER.label}
+    about |= {key: value for key, value in (entry.coefficients or {}).items() if not isinstance(value, Mapping)}
+    about = {key: value for key, value in about.items() if key not in ("name", "from", "aliases")}
+    given = {k: {**about, **value} for k, value in (entry.coefficients or {}).items() if isinstance(value, Mapping)}
+    start = base if isinstance(base, str) else (base or {}).get("from")
+    if stated is not None and start is not None and stated != start:
+        hint = "a calibration holds for the architecture it was measured on"
+        message = f"found coefficients that start from {stated!r}; those of {entry.sku} start from {start!r}"
+        raise InvalidInput([Problem(path=f"{path}.coefficients.from", message=message, hint=hint)])
+    if isinstance(base, Mapping):
+        return _merged(base, given)
+    return {**given, **({"from": start or stated} if start or stated else {})}
 
 
 def _cost_rules(instance: user.Instance) -> tuple[CostRules, list[Assumption]]:
@@ -441,18 +468,20 @@ def _entry(
 
 
 def _device_assumptions(name: str, device: Device, engine: str) -> list[Assumption]:
-    """Figure groups of a card that rest on less than a datasheet or a measurement, the fitted shares among them."""
+    """Figure groups of a card that rest on less than a datasheet or a measurement, the fitted shares among them; and shares
+    that the user gave."""
     result = []
     shares = device.coefficients_for(engine).provenance
     groups = {**device.provenance, "achieved shares and overheads": shares}
     for group, provenance in sorted(groups.items()):
-        if group != "card" and provenance.confidence < Confidence.DATASHEET:
+        measured = provenance is shares and provenance.confidence is Confidence.USER
+        if group != "card" and (provenance.confidence < Confidence.DATASHEET or measured):
             result.append(
                 Assumption(
                     text=f"{name}: {group}",
                     value="card",
                     unit="",
-                    source=provenance.source,
+                    source=f"{provenance.source}, {provenance.date}" if measured and provenance.date else provenance.source,
                     confidence=provenance.confidence.label,
                 )
             )

@@ -101,6 +101,17 @@ def coefficients_from_card(
     }
 
 
+def named_card(card: str | Mapping[str, Any]) -> str | None:
+    """Name of the coefficients card that a device's coefficients are or start from; None where they stand alone."""
+    start = card if isinstance(card, str) else card.get("from")
+    return None if start is None else store.canonical_name("coefficients", start)
+
+
+def card_coefficients(name: str) -> dict[str, Coefficients]:
+    """Coefficients of a card of the catalogue by engine, with at least the entry ``default``."""
+    return coefficients_from_card(name, path=name, source=name, confidence=Confidence.ESTIMATE)
+
+
 def _layers(card: Mapping[str, Any], path: str, source: str, confidence: Confidence) -> list[tuple[str, Layer]]:
     fields = Fields(card, path)
     about = fields.provenance(source, confidence)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from epd_models.candidate import Stage
+from epd_models.provenance import Confidence, Provenance
 from epd_models.ratios import ImageRatios, LanguageRatios
 from epd_models.source import SourceName, Subject, TimeOrigin
 from epd_models.worker import Worker
@@ -51,7 +52,7 @@ class Analytic:
             source="analytic",
             confidence=about[weakest].confidence,
             fitted_error=fit.error_of(_COMPARED[stage]),
-            note=f"weakest figures: {weakest} ({about[weakest].source})",
+            note=f"{_measured(fit)}weakest figures: {weakest} ({about[weakest].source})",
         )
 
     def remarks(self) -> tuple[str, ...]:
@@ -61,6 +62,12 @@ class Analytic:
     def embedded(self) -> Mapping[str, Any]:
         """Nothing beyond the cards."""
         return {}
+
+
+def _measured(fit: Provenance) -> str:
+    if fit.confidence is not Confidence.USER:
+        return ""
+    return f"coefficients {fit.source}{f', {fit.date}' if fit.date else ''}; "
 
 
 def build(settings: Mapping[str, Any], subject: Subject, *, embedded: Mapping[str, Any]) -> Analytic:

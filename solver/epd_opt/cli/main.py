@@ -10,6 +10,7 @@ import traceback
 import click
 
 from epd_opt._version import __version__
+from epd_opt.cli.calibrating import calibrate
 from epd_opt.cli.catalog import catalog
 from epd_opt.cli.comparing import compare_command
 from epd_opt.cli.explaining import explain_command
@@ -47,6 +48,7 @@ for command in (
     simulate_command,
     fit_workload,
     predict,
+    calibrate,
     catalog,
     schema,
     solvers,

@@ -6,17 +6,17 @@ import csv
 import io
 import json
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from epd_models.measurements import Measurement, MeasurementsError, duplicates, read_measurements
+from epd_models.measurements import Measurement, duplicates
 from epd_models.serving import Prediction
 from epd_models.serving import predict as predict_rows
+from epd_opt.cli.measured import problem, read_rows
 from epd_opt.cli.terminal import echo_json
-from epd_opt.errors import InvalidInput, Problem, UsageError
+from epd_opt.errors import InvalidInput, UsageError
 
 _ADDED = ("predicted_ttft_ms", "predicted_itl_ms", "reason")
 
@@ -34,14 +34,10 @@ def predict(measurements: str, output: str | None, as_json: bool, quiet: bool) -
     The rows come back on standard output with predicted_ttft_ms, predicted_itl_ms and the reason where there is none; an
     error summary per model, GPU and engine goes to standard error.
     """
-    text, name = _read(measurements)
-    try:
-        rows = read_measurements(text, file=name)
-    except MeasurementsError as error:
-        raise InvalidInput(_problems(error)) from None
+    rows, name = read_rows(measurements)
     predictions = predict_rows(rows)
     if all(p.times is None for p in predictions):
-        raise InvalidInput(_problem(name, p.row.line, p.reason) for p in predictions)
+        raise InvalidInput(problem(name, p.row.line, p.reason) for p in predictions)
     groups = _groups(predictions)
     if as_json:
         document = {
@@ -58,26 +54,6 @@ def predict(measurements: str, output: str | None, as_json: bool, quiet: bool) -
             click.echo(f"warning: {name}:{line}: says the same as line {earlier}; it counts twice", err=True)
         click.echo(_summary(groups, predictions), nl=False, err=True)
     return 0
-
-
-def _read(path: str) -> tuple[str, str]:
-    name = "<stdin>" if path == "-" else path
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8-sig"), name
-    except OSError as error:
-        raise InvalidInput([Problem(file=name, message=f"cannot be read: {error.strerror}")]) from None
-    except UnicodeDecodeError as error:
-        message = f"is not UTF-8 text (byte {error.start})"
-        raise InvalidInput([Problem(file=name, message=message)]) from None
-
-
-def _problems(error: MeasurementsError) -> list[Problem]:
-    return [_problem(error.file, one.line, one.message, path=one.column, hint=one.hint) for one in error.complaints]
-
-
-def _problem(file: str, line: int, message: str, *, path: str = "", hint: str = "") -> Problem:
-    return Problem(file=file, line=line, column=1, path=path, message=message, hint=hint)
 
 
 def _cells(prediction: Prediction) -> dict[str, float | str | None]:
