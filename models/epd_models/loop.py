@@ -34,7 +34,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
 from epd_models.row import Row
+
+Array = NDArray[np.float64]
 
 #: Levels tried between the shortest interval and the target.
 _LEVELS = 40
@@ -167,58 +172,95 @@ class LoopPoint:
         """
         names = set(self.admitted)
         classes = [c for c in loop.classes if c.name in names]
-        lanes, left = float(loop.lanes), 1.0 - self.share
-        pace = _pace(loop, classes, self.level, self.share, lanes * self.minimum_replicas)
-        free = 1.0 - loop.step / pace
-        if free <= 0:
+        level, share = np.array([self.level]), np.array([self.share])
+        if loop.step >= _pace(loop, classes, level, share, float(loop.lanes * self.minimum_replicas))[0]:
             raise ValueError(f"level {self.level:g} s is not above the shortest interval {loop.step:g} s")
-        setup = _extra_sequences(classes, left) * max(c.token for c in classes) / (pace * free * lanes)
-        rows = [Row(kind="time", load=tuple((c.name, c.seconds / (free * lanes)) for c in classes), setup=setup)]
-        for kind, room, held in (
-            ("kv_memory", loop.memory_bytes, {c.name: c.held for c in classes}),
-            ("sequences", loop.max_sequences, {c.name: c.output_tokens for c in classes}),
-        ):
-            if math.isfinite(room):
-                load = tuple((c.name, c.seconds / lanes + loop.step * held[c.name] / room) for c in classes)
-                rows.append(Row(kind=kind, load=load))
-        if any(c.burst > 0 for c in classes):
-            rows.append(Row(kind="share", load=tuple((c.name, c.burst / (self.share * lanes)) for c in classes)))
-        rows += self._interval_rows(loop, classes)
+        terms = _terms(loop, classes, self.promised, level, share, self.minimum_replicas, pooled=self.pooled)
+        for term in terms:
+            if not np.isfinite(term.loads).all():
+                target = dict(self.promised)[term.judged]
+                reach = f"{target.interval:g} s is out of reach at level {self.level:g} s"
+                raise ValueError(f"class {term.judged}: {reach}")
+        kept: list[Row] = []
+        for term in terms:
+            load = tuple((c.name, float(value)) for c, value in zip(classes, term.loads[0], strict=True))
+            kept.append(Row(kind=term.kind, load=load, setup=float(term.setup[0])))
+        rows = [row for row in kept if row.kind != "interval"] + _needed([row for row in kept if row.kind == "interval"])
         if self.minimum_replicas > 1:
             rows.append(Row(kind="minimum", load=(), setup=float(self.minimum_replicas)))
         return tuple(rows)
 
-    def _interval_rows(self, loop: Loop, classes: list[LoopClass]) -> list[Row]:
-        """One row per class, without those that another implies.
 
-        The variance is at most w (1 - share)**2 / (1 - P)**2 for every share P up to the point's, and (1 - P)**2 lies
-        above its tangent, so that the row is affine.
-        """
-        left = 1.0 - self.share
-        smallest = float(self.minimum_replicas * loop.lanes)
-        loads: list[tuple[tuple[str, float], ...]] = []
-        for name, target in self.promised:
-            judged = next(c for c in classes if c.name == name)
-            room = _spread_allowed(self.level, target) ** 2
-            if self.pooled:
-                room -= _largest_burst(classes) ** 2 / (judged.intervals * left) ** 2
-            if room <= 0:
-                raise ValueError(f"class {name}: {target.interval:g} s is out of reach at level {self.level:g} s")
-            load = []
-            for c in classes:
-                bursts, slow = _variances(loop, c, self.level, self.share, smallest)
-                bursts *= 1.0 if self.pooled else smallest
-                variance = (bursts / judged.intervals + slow) * left**2 / (smallest * loop.lanes * room)
-                load.append((c.name, (variance + 2.0 * left * c.burst / loop.lanes) / (left * (1.0 + self.share))))
-            loads.append(tuple(load))
-        kept: list[tuple[tuple[str, float], ...]] = []
-        for candidate in sorted(set(loads), key=lambda row: -sum(value for _, value in row)):
-            if not any(all(a[1] >= b[1] for a, b in zip(other, candidate, strict=True)) for other in kept):
-                kept.append(candidate)
-        return [Row(kind="interval", load=candidate) for candidate in kept]
+def _needed(rows: list[Row]) -> list[Row]:
+    """Interval rows without those that another implies."""
+    kept: list[Row] = []
+    for candidate in sorted(dict.fromkeys(rows), key=lambda row: -sum(value for _, value in row.load)):
+        if not any(all(a[1] >= b[1] for a, b in zip(row.load, candidate.load, strict=True)) for row in kept):
+            kept.append(candidate)
+    return kept
 
 
-def _spread_allowed(level: float, target: IntervalTarget) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Term:
+    """A row at several levels: loads of shape (levels, classes), setups of shape (levels,); infinite out of reach."""
+
+    kind: str
+    loads: Array
+    setup: Array
+    judged: str = ""
+
+
+def _terms(
+    loop: Loop,
+    classes: list[LoopClass],
+    promised: tuple[tuple[str, IntervalTarget], ...],
+    level: Array,
+    share: Array,
+    minimum_replicas: int,
+    *,
+    pooled: bool,
+) -> list[_Term]:
+    """The rows of operating points at levels and shares of shape (levels,), but for the smallest pool.
+
+    ``interval``: the variance is at most w (1 - share)**2 / (1 - P)**2 for every share P up to the point's, and
+    (1 - P)**2 lies above its tangent, so that the row is affine.
+    """
+    lanes, left = float(loop.lanes), 1.0 - share
+    smallest = float(minimum_replicas * loop.lanes)
+    none = np.zeros_like(level)
+    seconds = np.array([c.seconds for c in classes])
+    burst = np.array([c.burst for c in classes])
+    pace = _pace(loop, classes, level, share, smallest)
+    free = np.maximum(1.0 - loop.step / pace, 0.0)
+    free = np.where(free > 0, free, np.nan)
+    setup = _extra_sequences(classes, left) * max(c.token for c in classes) / (pace * free * lanes)
+    terms = [_Term(kind="time", loads=seconds / (free * lanes)[:, None], setup=setup)]
+    for kind, room, held in (
+        ("kv_memory", loop.memory_bytes, [c.held for c in classes]),
+        ("sequences", loop.max_sequences, [c.output_tokens for c in classes]),
+    ):
+        if math.isfinite(room):
+            load = seconds / lanes + loop.step * np.array(held) / room
+            terms.append(_Term(kind=kind, loads=np.tile(load, (len(level), 1)), setup=none))
+    if burst.any():
+        terms.append(_Term(kind="share", loads=burst / (share * lanes)[:, None], setup=none))
+    variances = [_variances(loop, c, level, share, smallest) for c in classes]
+    for name, target in promised:
+        judged = next(c for c in classes if c.name == name)
+        allowed = _spread_allowed(level, target) ** 2
+        if pooled:
+            allowed = allowed - _largest_burst(classes) ** 2 / (judged.intervals * left) ** 2
+        allowed = np.where(allowed > 0, allowed, np.nan)
+        columns = []
+        for c, (bursts, slow) in zip(classes, variances, strict=True):
+            spread = bursts * (1.0 if pooled else smallest) / judged.intervals + slow
+            variance = spread * left**2 / (smallest * loop.lanes * allowed)
+            columns.append((variance + 2.0 * left * c.burst / loop.lanes) / (left * (1.0 + share)))
+        terms.append(_Term(kind="interval", loads=np.stack(columns, axis=1), setup=none, judged=name))
+    return terms
+
+
+def _spread_allowed(level: Array, target: IntervalTarget) -> Array:
     """Standard deviation with which a gamma-like spread around ``level`` still meets the target.
 
     Solves interval / level - 1 = z cv + (z**2 - 1) cv**2 / 3 (Cornish and Fisher, skewness 2 cv).
@@ -226,11 +268,13 @@ def _spread_allowed(level: float, target: IntervalTarget) -> float:
     z = NormalDist().inv_cdf(target.probability)
     room = target.interval / level - 1.0
     bend = (z * z - 1.0) / 3.0
-    if room <= 0 or z <= 0:
-        return math.inf if z <= 0 and room >= 0 else 0.0
+    if z <= 0:
+        return np.where(room >= 0, np.inf, 0.0)
     if abs(bend) < 1e-9:
-        return level * room / z
-    return level * (math.sqrt(max(z * z + 4.0 * bend * room, 0.0)) - z) / (2.0 * bend)
+        spread = level * room / z
+    else:
+        spread = level * (np.sqrt(np.maximum(z * z + 4.0 * bend * room, 0.0)) - z) / (2.0 * bend)
+    return np.where(room > 0, spread, 0.0)
 
 
 def _quantile(mean: float, deviation: float, probability: float) -> float:
@@ -238,27 +282,28 @@ def _quantile(mean: float, deviation: float, probability: float) -> float:
     return max(mean + deviation * (z + (z * z - 1.0) / 3.0 * deviation / mean), 0.0)
 
 
-def _extra_sequences(classes: list[LoopClass], left: float) -> float:
+def _extra_sequences(classes: list[LoopClass], left: Array) -> Array:
     """Sequences that over-dispersion adds to the mean, over the whole pool; one for Poisson arrivals without prefill."""
     return (max(c.scv for c in classes) / left**2 + 1.0) / 2.0
 
 
-def _queued_sequences(loop: Loop, interval: float, share: float, lanes: float) -> float:
+def _queued_sequences(loop: Loop, interval: Array, share: Array, lanes: float) -> Array:
     """Sequences per lane that join while prefill stalls decode, beyond what time without stalls sees.
 
     The factor for the size of the pool is measured (docs/queueing.md): prompts queue behind each other mostly where
     few lanes share them.
     """
     chunked = loop.chunk / (loop.chunk + interval * (1.0 - share)) if math.isfinite(loop.chunk) else 1.0
-    return min(share / chunked, 1.0) * share / (1.0 - share) * (0.6 + 2.2 / lanes)
+    result: Array = np.minimum(share / chunked, 1.0) * share / (1.0 - share) * (0.6 + 2.2 / lanes)
+    return result
 
 
-def _pace(loop: Loop, classes: list[LoopClass], level: float, share: float, lanes: float) -> float:
+def _pace(loop: Loop, classes: list[LoopClass], level: Array, share: Array, lanes: float) -> Array:
     """Interval to plan for so that the mean over requests comes out at ``level``."""
     token = max(c.token for c in classes)
-    if token == 0 or share == 0:
+    if token == 0:
         return level
-    full = max((level * (1.0 - share) - loop.step) / token, 1.0)
+    full = np.maximum((level * (1.0 - share) - loop.step) / token, 1.0)
     return level / (1.0 + _queued_sequences(loop, level, share, lanes) / full)
 
 
@@ -267,15 +312,15 @@ def _largest_burst(classes: list[LoopClass]) -> float:
     return max((c.burst_second / c.burst for c in classes if c.burst > 0), default=0.0)
 
 
-def _variances(loop: Loop, c: LoopClass, interval: float, share: float, lanes: float) -> tuple[float, float]:
+def _variances(loop: Loop, c: LoopClass, interval: Array, share: Array, lanes: float) -> tuple[Array, Array]:
     """What 1 request/s of a class adds to the variance of mean intervals on one lane: bursts (times N - 1), occupancy.
 
     Linear response of a loop at mean interval ``interval`` to its arrivals: a request brings a stall of g seconds and
     joins a batch that takes a while to forget it. Prompts that queue behind each other on few lanes add to the bursts.
     """
     left = 1.0 - share
-    forgetting = min(max(loop.step / (left * interval), 1e-9), 1.0)
-    averaged = 2.0 * (forgetting - 1.0 + math.exp(-forgetting)) / forgetting**2
+    forgetting = np.clip(loop.step / (left * interval), 1e-9, 1.0)
+    averaged = 2.0 * (forgetting + np.expm1(-forgetting)) / forgetting**2
     bursts = c.scv * interval * c.burst_second / left**2 * (1.0 + _ALONE / lanes)
     both = c.scv * averaged * interval * c.burst * c.token / left**3
     noise = c.scv * (1.0 / left**3 + 1.0 / left) / 2.0
@@ -334,19 +379,27 @@ def _best(
 ) -> tuple[float, LoopPoint] | None:
     """Replicas for the whole demand, and the level that needs fewest of them in pools of at least ``smallest``."""
     top = min(target.interval for _, target in promised)
-    best: tuple[float, LoopPoint] | None = None
+    if top <= loop.step:
+        return None
     bursty = any(c.burst > 0 for c in classes)
-    for i in range(_LEVELS):
-        level = loop.step + (top - loop.step) * (i + 1) / _LEVELS
-        taken = min(max(share * (1.0 - loop.step / level), 1e-6), 0.95) if bursty else 0.0
-        for pooled in (True, False) if bursty else (True,):
-            point = LoopPoint(level=level, share=taken, minimum_replicas=smallest, pooled=pooled, promised=promised)
-            try:
-                need = max(row.need(flows) for row in point.rows(loop))
-            except ValueError:
-                continue
-            if best is None or need < best[0]:
-                best = need, point
+    level = loop.step + (top - loop.step) * np.arange(1, _LEVELS + 1) / _LEVELS
+    taken = np.clip(share * (1.0 - loop.step / level), 1e-6, 0.95) if bursty else np.zeros_like(level)
+    through = np.array([flows[c.name] for c in classes])
+    best: tuple[float, LoopPoint] | None = None
+    for pooled in (True, False) if bursty else (True,):
+        terms = _terms(loop, classes, promised, level, taken, smallest, pooled=pooled)
+        need = np.max([term.loads @ through + term.setup for term in terms], axis=0)
+        need = np.where(np.isfinite(need), np.maximum(need, smallest if smallest > 1 else 0.0), np.inf)
+        i = int(np.argmin(need))
+        if np.isfinite(need[i]) and (best is None or need[i] < best[0]):
+            point = LoopPoint(
+                level=float(level[i]),
+                share=float(taken[i]),
+                minimum_replicas=smallest,
+                pooled=pooled,
+                promised=promised,
+            )
+            best = float(need[i]), point
     return best
 
 
@@ -374,9 +427,9 @@ def predicted_interval(
         return {c.name: (math.inf, math.inf) for c in classes}
     share = sum(flows[c.name] * c.burst for c in classes) / lanes
     mean = _mean_interval(loop, classes, flows, lanes, busy, share)
-    parts = [_variances(loop, c, mean, share, lanes) for c in classes]
-    bursts = sum(flows[c.name] * part[0] for c, part in zip(classes, parts, strict=True)) / lanes
-    slow = sum(flows[c.name] * part[1] for c, part in zip(classes, parts, strict=True)) / lanes**2
+    parts = [_variances(loop, c, np.array(mean), np.array(share), lanes) for c in classes]
+    bursts = sum(flows[c.name] * float(part[0]) for c, part in zip(classes, parts, strict=True)) / lanes
+    slow = sum(flows[c.name] * float(part[1]) for c, part in zip(classes, parts, strict=True)) / lanes**2
     one = _largest_burst(classes) ** 2 * (1.0 - 1.0 / lanes) / (1.0 - share) ** 2
     result = {}
     for c in classes:
@@ -397,7 +450,7 @@ def _mean_interval(
     if tokens == 0.0:
         return interval
     stay = sum(flows[c.name] for c in decoding) / sum(flows[c.name] for c in classes)
-    return interval + stay * _queued_sequences(loop, interval, share, lanes) / tokens
+    return interval + stay * float(_queued_sequences(loop, np.array(interval), np.array(share), lanes)) / tokens
 
 
 def predicted_occupancy(loop: Loop, flows: Mapping[str, float], replicas: int) -> Occupancy:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ _FORBIDDING = 1e5
 _LEAST_GAIN = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ServiceMoments:
     """Service of one class on one server of a pool.
 
@@ -77,30 +78,34 @@ class ServiceMoments:
     weights: tuple[float, ...]
     scv: float = 1.0
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """E[S], s."""
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True))
 
-    @property
+    @cached_property
     def second(self) -> float:
         """E[S**2], s**2."""
         return math.fsum(v * v * w for v, w in zip(self.values, self.weights, strict=True))
 
-    @property
+    @cached_property
     def peakedness(self) -> float:
         """Variance over mean of the number in service if no request ever waited; 1 for Poisson arrivals.
 
         1 + (scv - 1) E[min(S, S')] / E[S] with S' an independent copy of S (limit of many servers).
         """
-        values, weights = np.array(self.values), np.array(self.weights)
+        values, weights = self._arrays
         surviving = 1.0 - np.concatenate(([0.0], np.cumsum(weights)[:-1]))
         overlap = float(surviving**2 @ np.diff(values, prepend=0.0)) / self.mean
         return 1.0 + (self.scv - 1.0) * overlap
 
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array]:
+        return np.array(self.values), np.array(self.weights)
+
     def _log_moment(self, theta: Array) -> Array:
         """ln E[exp(theta S)], infinite where it would overflow."""
-        values, weights = np.array(self.values), np.array(self.weights)
+        values, weights = self._arrays
         exponent = theta * values[-1] * max(self.scv, 1.0)
         safe = np.where(exponent < _LARGEST_EXPONENT, theta, 0.0)
         result: Array = np.log(np.exp(safe[..., None] * values) @ weights)
@@ -135,67 +140,83 @@ def erlang_c(servers: Array, load: Array) -> Array:
     """
     ratio = np.clip(load / servers, 1e-300, 1.0)
     half_square = np.maximum(servers * (ratio - 1.0 - np.log(ratio)), 0.0)
-    gaussian = 0.5 * np.asarray(_erfc(-np.sqrt(half_square)), dtype=float)
+    gaussian = 1.0 - 0.5 * _erfc(np.sqrt(half_square))
     idle = np.sqrt(2.0 * math.pi * servers) * gaussian * np.exp(np.minimum(half_square, _LARGEST_EXPONENT)) + 2.0 / 3.0
     result: Array = 1.0 / (ratio + (1.0 - ratio) * idle)
     return result
 
 
-_erfc = np.frompyfunc(math.erfc, 1, 1)
+def _erfc(x: Array) -> Array:
+    """Complementary error function of x >= 0, to 1.2e-7 of its value (Numerical Recipes, 2nd ed., section 6.2)."""
+    t = 1.0 / (1.0 + 0.5 * x)
+    series = np.full_like(t, _ERFC_SERIES[0])
+    for coefficient in _ERFC_SERIES[1:]:
+        series = series * t + coefficient
+    result: Array = t * np.exp(series - x * x)
+    return result
+
+
+_ERFC_SERIES = (
+    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+    -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Mix:
-    """What the tail of the waiting time needs to know of a mix of classes beyond its work and its variance.
+class _Mixes:
+    """What the tail of the waiting time needs to know of mixes of classes beyond their work and their variance.
 
-    ``batch``: requests of its own burst that an arrival of the burstiest class finds; ``own``: share of the factor of
-    ``ServiceMoments.own_burst`` that applies; ``residual``: log of P(residual service > x) at ``ages``.
+    Shape (mixes, 1, 1), ``own`` with the classes in front. ``batch``: requests of its own burst that an arrival of the
+    burstiest class finds; ``own``: share of the factor of ``ServiceMoments.own_burst`` that applies; ``residual``: log of
+    P(residual service > x) at ``ages``, ages last.
     """
 
-    peakedness: float
-    batch: float
-    batch_tail: float
-    short_spread: float
-    own: tuple[float, ...]
+    peakedness: Array
+    batch: Array
+    batch_tail: Array
+    short_spread: Array
+    own: Array
     ages: Array
     residual: Array
     fresh: Array
 
 
-def _mix(services: Sequence[ServiceMoments], rates: Sequence[float], wait: float) -> _Mix:
-    work = sum(rate * service.mean for service, rate in zip(services, rates, strict=True))
-    peaks = [service.peakedness for service in services]
-    peak = max(1.0, sum(r * s.mean * p for s, r, p in zip(services, rates, peaks, strict=True)) / work)
+def _mixes(services: Sequence[ServiceMoments], rates: Array, wait: float) -> _Mixes:
+    """Of mixes given by their rates, shape (mixes, classes), each with some work. Bursts of every class count, also of one
+    that a mix leaves out: it may flow all the same."""
+    means = np.array([s.mean for s in services])
+    seconds = np.array([s.second for s in services])
+    scv = np.array([s.scv for s in services])
+    peaks = np.array([s.peakedness for s in services])
+    work, total = rates @ means, rates.sum(axis=1)
+    peak = np.maximum(1.0, rates @ (means * peaks) / work)
     # A stream alone sees its bursts inside the peakedness of the pool; one among smooth streams sees them on top.
-    inside = [min(1.0, (peak - 1.0) / (p - 1.0)) if p > 1.0 else 1.0 for p in peaks]
-    batch = max(max(0.0, s.scv - 1.0) / 2.0 * (1.0 - share / 2.0) for s, share in zip(services, inside, strict=True))
-    mean = work / sum(rates)
-    second = sum(rate * service.second for service, rate in zip(services, rates, strict=True)) / sum(rates)
+    above = np.where(peaks > 1.0, peaks - 1.0, 1.0)
+    inside = np.where(peaks > 1.0, np.minimum(1.0, (peak[:, None] - 1.0) / above), 1.0)
+    bursts = np.maximum(0.0, scv - 1.0) / 2.0
+    mean, second = work / total, rates @ seconds / total
     ages = wait * _FRACTIONS
-    left = np.zeros_like(ages)
-    for service, rate in zip(services, rates, strict=True):
-        over = np.maximum(np.array(service.values)[:, None] - ages, 0.0)
-        left += rate * (np.array(service.weights) @ over)
-    residual = np.log(np.maximum(left / work, 1e-300))
-    fresh = residual
+    over, beyond = [], []
     for service in services:
-        if service.scv > 1.0:
-            beyond = np.array(service.weights) @ (np.array(service.values)[:, None] > ages)
-            fresh = np.maximum(fresh, np.log(np.maximum(beyond, 1e-300)))
-    return _Mix(
-        peakedness=peak,
-        batch=batch,
-        batch_tail=max(max(0.0, s.scv - 1.0) / 2.0 for s in services),
-        short_spread=0.5 * max(0.0, 2.0 - second / mean**2) * max(0.0, mean - wait),
-        own=tuple(1.0 - s for s in inside),
+        values, weights = service._arrays
+        over.append(weights @ np.maximum(values[:, None] - ages, 0.0))
+        beyond.append(np.log(np.maximum(weights @ (values[:, None] > ages), 1e-300)))
+    residual = np.log(np.maximum(rates @ np.array(over) / work[:, None], 1e-300))
+    fresh = np.maximum(residual, np.where((scv > 1.0)[:, None], np.array(beyond), -np.inf).max(axis=0))
+    return _Mixes(
+        peakedness=peak[:, None, None],
+        batch=(bursts * (1.0 - inside / 2.0)).max(axis=1)[:, None, None],
+        batch_tail=np.full((len(rates), 1, 1), bursts.max()),
+        short_spread=(0.5 * np.maximum(0.0, 2.0 - second / mean**2) * np.maximum(0.0, mean - wait))[:, None, None],
+        own=(1.0 - inside).T[:, :, None, None],
         ages=ages,
-        residual=residual,
-        fresh=fresh,
+        residual=residual[:, None, None, :],
+        fresh=fresh[:, None, None, :],
     )
 
 
-def _log_tail(mix: _Mix, wait: float, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
-    """Log of the bound on P(W > wait), to be compared with ``-depth``.
+def _log_tail(mix: _Mixes, wait: float, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
+    """Log of the bound on P(W > wait), to be compared with ``-depth``; shape (mixes, sizes, tilts).
 
     A wait outlasts ``wait`` when all servers are busy and stay so through residual services, then through a queue. The
     share ``just_begun`` of the services may have begun together with a burst.
@@ -285,8 +306,8 @@ class WaitingPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ray:
-    """Points made for pools of ``sizes`` that serve the share ``scale`` of a mix's rates."""
+class _Rays:
+    """Points made for pools of ``sizes`` that serve the share ``scale`` of a mix's rates, shape (mixes, sizes)."""
 
     sizes: Array
     scale: Array
@@ -294,25 +315,35 @@ class _Ray:
     spread: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Search:
-    """A mix of classes to staff: decides whether sizes keep the promise when they serve shares of its rates."""
+    """Mixes of classes to staff, rates of shape (mixes, classes): decides whether sizes keep the promise when they serve
+    shares of a mix's rates. Sizes and tilts have shape (mixes, sizes, tilts)."""
 
     services: Sequence[ServiceMoments]
-    rates: Sequence[float]
-    mix: _Mix
+    rates: Array
+    mix: _Mixes
     tau: float
     depth: float
-    work: float
 
     @property
     def wait(self) -> float:
         return self.tau * self.depth
 
-    def variance(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Half the work variance of the whole mix, the burst factor's log, and where both are finite."""
-        terms = [r * s.excess(theta) for s, r in zip(self.services, self.rates, strict=True) if r > 0]
-        half, own = np.sum(terms, axis=0), _own_burst(self.services, self.mix, theta)
+    @cached_property
+    def work(self) -> Array:
+        """Erlangs of each whole mix, shape (mixes, 1, 1)."""
+        work: Array = self.rates @ np.array([service.mean for service in self.services])
+        return work[:, None, None]
+
+    def variance(self, theta: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Half the work variance of the whole mixes, the burst factor's log, and where both are finite."""
+        half, own = np.zeros_like(theta), np.zeros_like(theta)
+        for service, rates, shares in zip(self.services, self.rates.T, self.mix.own, strict=True):
+            rate = rates[:, None, None]
+            half = half + rate * np.where(rate > 0, service.excess(theta), 0.0)
+            if (shares > 0).any():
+                own = np.maximum(own, shares * np.where(shares > 0, service.own_burst(theta), 0.0))
         usable = np.isfinite(half) & np.isfinite(own)
         return np.where(usable, half, 1.0), np.where(usable, own, 0.0), usable
 
@@ -322,27 +353,34 @@ class _Search:
         burst = own * rate / np.where(theta > 0, theta, 1.0)
         return _log_tail(self.mix, self.wait, self.depth, servers, load, rate, burst) + self.depth
 
-    def whole(self) -> float:
-        """Servers that the whole mix needs, at its best tilt."""
+    def whole(self) -> Array:
+        """Servers that each whole mix needs, at its best tilt, shape (mixes,)."""
 
-        def keeps(servers: float) -> bool:
-            size = np.full(len(_TILTS), servers)
-            theta = _TILTS / (servers * self.tau)
+        def keeps(servers: Array) -> NDArray[np.bool_]:
+            size = np.repeat(servers[:, :, None], len(_TILTS), axis=2)
+            theta = _TILTS / (size * self.tau)
             half, own, usable = self.variance(theta)
-            tail = self.excess_tail(size, np.full_like(size, self.work), np.where(usable, theta, 0.0), half / size, own)
-            return bool((tail <= 0).any())
+            load = np.broadcast_to(self.work, size.shape)
+            tail = self.excess_tail(size, load, np.where(usable, theta, 0.0), half / size, own)
+            return np.asarray((tail <= 0).any(axis=2))
 
-        low, high = max(self.work, 1e-9), self.work + 1.0
-        while not keeps(high):
-            low, high = high, 2.0 * high
-        for _ in range(12):
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if keeps(middle) else (middle, high)
+        low = np.maximum(self.work[:, 0, 0], 1e-9)
+        high = self.work[:, 0, 0] + 1.0
+        while not (kept := keeps(high[:, None])[:, 0]).all():
+            low, high = np.where(kept, low, high), np.where(kept, high, 2.0 * high)
+        for _ in range(2):
+            # The first of evenly spaced sizes that keeps the promise, and the one before it.
+            sizes = low[:, None] + (high - low)[:, None] * _PARTS
+            first = np.argmax(np.append(keeps(sizes), np.ones((len(low), 1), dtype=bool), axis=1), axis=1)
+            edges = np.concatenate((low[:, None], sizes, high[:, None]), axis=1)
+            mixes = np.arange(len(low))
+            low, high = edges[mixes, first], edges[mixes, first + 1]
         return high
 
-    def best(self, sizes: Array, tilts: Array) -> _Ray:
-        """The tilt that serves most of the mix, for each size: each solved by bisection."""
-        servers = np.broadcast_to(sizes[:, None], (len(sizes), len(tilts)))
+    def best(self, sizes: Array) -> tuple[_Rays, _Rays]:
+        """The tilt that serves most of the mix, for each size, and the same with a wide tilt: by bisection."""
+        tilts = np.concatenate((_TILTS, _WIDE_TILT))
+        servers = np.repeat(sizes[:, :, None], len(tilts), axis=2)
         theta = tilts / (servers * self.tau)
         half, own, usable = self.variance(theta)
         theta = np.where(usable, theta, 0.0)
@@ -352,67 +390,69 @@ class _Search:
             spread = np.maximum(scale * half / servers, 1e-300)
             kept = self.excess_tail(servers, scale * self.work, theta, spread, own) <= 0
             low, high = np.where(kept, scale, low), np.where(kept, high, scale)
-        pick = np.arange(len(sizes)), np.argmax(low, axis=1)
-        return _Ray(sizes=sizes, scale=low[pick], theta=theta[pick], spread=(low * half / servers)[pick])
+
+        def picked(part: slice) -> _Rays:
+            where = np.argmax(low[:, :, part], axis=2)[:, :, None]
+            scale, tilt, spread = (
+                np.take_along_axis(values[:, :, part], where, axis=2)[:, :, 0]
+                for values in (low, theta, low * half / servers)
+            )
+            return _Rays(sizes=sizes, scale=scale, theta=tilt, spread=spread)
+
+        return picked(slice(0, len(_TILTS))), picked(slice(len(_TILTS), None))
 
 
-def _own_burst(services: Sequence[ServiceMoments], mix: _Mix, theta: Array) -> Array:
-    """The largest burst factor's log over the classes."""
-    result = np.zeros_like(theta)
-    for service, share in zip(services, mix.own, strict=True):
-        if share > 0:
-            result = np.maximum(result, share * service.own_burst(theta))
-    return result
+_PARTS = np.arange(1, 16) / 16.0
 
 
-def _tangents(search: _Search, ray: _Ray) -> list[WaitingPoint]:
-    """Operating points of a ray: tangents of the needed size against the load, with the sizes from which they hold.
+def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_]) -> list[WaitingPoint]:
+    """Operating points of the rays where ``wanted``, mix by mix: tangents of the needed size against the load, with the
+    sizes from which they hold.
 
     Where a tangent would only hold in pools larger than it was made for, it is tilted towards the ray's origin.
     """
-    served = ray.scale * search.work > 1e-6 * ray.sizes
-    if not served.any():
-        return []
-    sizes, load = ray.sizes[served], (ray.scale * search.work)[served]
-    theta, spread = ray.theta[served], np.maximum(ray.spread[served], 1e-300)
-    own = _own_burst(search.services, search.mix, theta)
+    sizes = rays.sizes[:, None, :]
+    load = np.maximum(rays.scale[:, None, :] * search.work, 1e-9 * sizes)
+    wanted = wanted & (rays.scale * search.work[:, 0] > 1e-6 * rays.sizes)
+    theta, spread = rays.theta[:, None, :], np.maximum(rays.spread, 1e-300)[:, None, :]
+    _, own, _ = search.variance(theta)
 
     def tail(servers: Array, offered: Array) -> Array:
         return search.excess_tail(servers, offered, theta, spread, own)
 
-    step = 1e-3 * np.minimum(load, sizes - load)
+    step = 1e-3 * np.minimum(load, np.maximum(sizes - load, 0.0))
     by_load = tail(sizes, load + step) - tail(sizes, load - step)
     by_size = tail(sizes + step, load) - tail(sizes - step, load)
     tangent = np.clip(-by_load / np.where(by_size < 0, by_size, -1e-300), 1.0, sizes / load)
-    checked = np.unique(np.round(np.concatenate((np.arange(1.0, 9.0), np.geomspace(9.0, 8.0 * sizes.max() + 9.0, 20)))))
-    slope, smallest = tangent, np.full(len(sizes), np.inf)
+    slope, smallest = tangent, np.full(sizes.shape, np.inf)
+    checked = np.concatenate((np.arange(1.0, 9.0), np.geomspace(9.0, 8.0 * rays.sizes.max() + 9.0, 16)))
+    checked = np.unique(np.round(checked))[None, :, None]
     for share in (0.0, 0.3, 1.0):
         steeper = tangent + share * (sizes / load - tangent)
-        offered = np.maximum((checked[:, None] - sizes) / steeper + load, 0.0)
-        kept = tail(np.broadcast_to(checked[:, None], offered.shape), offered) <= 0.02
+        offered = np.maximum((checked - sizes) / steeper + load, 0.0)
+        kept = tail(np.broadcast_to(checked, offered.shape), offered) <= 0.02
         kept |= offered <= 0
-        from_here = np.append(checked, np.inf)[len(checked) - np.cumprod(kept[::-1], axis=0).sum(axis=0).astype(int)]
+        count = checked.shape[1]
+        held = np.cumprod(kept[:, ::-1], axis=1).sum(axis=1).astype(int)
+        from_here = np.append(checked[0, :, 0], np.inf)[count - held][:, None, :]
         better = (smallest > np.ceil(sizes)) & (from_here < smallest)
         slope, smallest = np.where(better, steeper, slope), np.where(better, from_here, smallest)
     setup = np.maximum(sizes - slope * load, 0.0)
-    points = []
-    for i in range(len(sizes)):
-        if not math.isfinite(smallest[i]):
-            continue
-        points.append(
-            WaitingPoint(
-                kind="tail" if theta[i] > 0 else "no_wait",
-                tau=search.tau,
-                tail=math.exp(-search.depth),
-                slope=float(slope[i]),
-                setup=float(setup[i]),
-                theta=float(theta[i]),
-                spread=float(spread[i]) if theta[i] > 0 else 0.0,
-                peakedness=search.mix.peakedness,
-                minimum_servers=int(smallest[i]),
-            )
+    wanted = wanted & np.isfinite(smallest[:, 0])
+    return [
+        WaitingPoint(
+            kind="tail" if theta[m, 0, i] > 0 else "no_wait",
+            tau=search.tau,
+            tail=math.exp(-search.depth),
+            slope=float(slope[m, 0, i]),
+            setup=float(setup[m, 0, i]),
+            theta=float(theta[m, 0, i]),
+            spread=float(spread[m, 0, i]) if theta[m, 0, i] > 0 else 0.0,
+            peakedness=float(search.mix.peakedness[m, 0, 0]),
+            minimum_servers=int(smallest[m, 0, i]),
         )
-    return points
+        for m, i in np.argwhere(wanted)
+    ]
 
 
 def waiting_points(
@@ -452,23 +492,26 @@ def waiting_points(
     flowing = [s for s in services if rate_hint.get(s.name, 0.0) > 0 and s.mean > 0]
     if not flowing:
         return []
-    rates = [rate_hint[s.name] for s in flowing]
-    rays = [(rates, 2.3)]
+    rates = np.array([rate_hint[s.name] for s in flowing])
+    mixes, ratios = rates[None, :], [2.3]
     if len(flowing) > 1:
-        rays += [([rate if s is alone else 0.0 for s, rate in zip(flowing, rates, strict=True)], 6.0) for alone in flowing]
-    points: list[WaitingPoint] = []
-    targets: list[Array] = []
+        mixes, ratios = np.concatenate((mixes, np.diag(rates))), ratios + [6.0] * len(flowing)
     depth = math.log(1.0 / tail)
-    for ray_rates, ratio in rays:
-        mix = _mix(flowing, ray_rates, tau * depth)
-        work = sum(rate * service.mean for service, rate in zip(flowing, ray_rates, strict=True))
-        search = _Search(services=flowing, rates=ray_rates, mix=mix, tau=tau, depth=depth, work=work)
-        ray = search.best(_sizes(search.whole(), ratio), _TILTS)
-        points += _tangents(search, ray) + _tangents(search, search.best(ray.sizes[ray.sizes > 6.0], _WIDE_TILT))
-        between = np.sqrt(ray.sizes[1:] * ray.sizes[:-1])
-        for part in np.concatenate((ray.scale[::-1], np.interp(between, ray.sizes, ray.scale))):
+    search = _Search(services=flowing, rates=mixes, mix=_mixes(flowing, mixes, tau * depth), tau=tau, depth=depth)
+    sizes = [_sizes(float(whole), ratio) for whole, ratio in zip(search.whole(), ratios, strict=True)]
+    longest = max(len(some) for some in sizes)
+    # Shorter lists of sizes are filled up with their last one, which is then left out of the points.
+    padded = np.array([np.append(some, np.full(longest - len(some), some[-1])) for some in sizes])
+    real = np.arange(longest) < np.array([[len(some)] for some in sizes])
+    rays, wide = search.best(padded)
+    points = _tangents(search, rays, real) + _tangents(search, wide, real & (padded > 6.0))
+    targets: list[Array] = []
+    for mix, some, scale in zip(mixes, sizes, rays.scale, strict=True):
+        served = scale[: len(some)]
+        between = np.sqrt(some[1:] * some[:-1])
+        for part in np.concatenate((served[::-1], np.interp(between, some, served))):
             if part > 0:
-                targets.append(np.array(ray_rates) * part)
+                targets.append(mix * part)
     if not points:
         return []
     chosen = _best_few(points, flowing, np.array(targets), limit)
@@ -556,12 +599,17 @@ def predicted_wait(
     depth = math.log(1.0 - probability)
     low, high = 0.0, max(s.values[-1] for s in flowing)
 
+    mixes = np.array([rates])
+    size, load = np.full((1, 1, 1), servers), np.full((1, 1, 1), work)
+
     def log_tail(wait: float) -> float:
-        mix = _mix(flowing, rates, wait)
+        mix = _mixes(flowing, mixes, wait)
         spread = (servers - work) / (theta * servers) + mix.short_spread
-        rate = np.array([(servers - work) / (spread * servers)])
-        size, load = np.array([servers]), np.array([work])
-        return float(_log_tail(mix, wait, -depth, size, load, rate, _own_burst(flowing, mix, rate))[0])
+        rate = (servers - work) / (spread * servers)
+        own = np.zeros_like(rate)
+        for service, share in zip(flowing, mix.own, strict=True):
+            own = np.maximum(own, share * service.own_burst(rate)) if share > 0 else own
+        return float(_log_tail(mix, wait, -depth, size, load, rate, own)[0, 0, 0])
 
     if log_tail(0.0) <= depth:
         return 0.0

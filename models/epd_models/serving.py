@@ -32,7 +32,7 @@ from epd_models.measurements import Measurement
 from epd_models.memory import activation_bytes, kv_shape, language_weights_bytes
 from epd_models.parallelism import IllegalParallelism, Parallelism
 from epd_models.precision import Precision, UnsupportedPrecision
-from epd_models.stages.decode import decode_step
+from epd_models.stages.decode import decode_seconds, decode_step
 from epd_models.stages.prefill import prefill_time
 from epd_models.worker import Worker
 
@@ -193,7 +193,9 @@ def _apart(run: Run, prefill_group: Group) -> ServedTimes:
 def _step_s(worker: Worker, batch: float, context: float) -> float:
     lane = batch / worker.cut.pipeline
     step = decode_step(worker, sequences=lane)
-    return step.seconds(lane, context) / step.tokens
+    if worker.ratios.decode is None:
+        return step.seconds(lane, context) / step.tokens
+    return float(decode_seconds(worker, np.array([lane]), np.array([context]))[0]) / step.tokens
 
 
 def repairman_wait(clients: float, service_s: float, think_s: float) -> float:

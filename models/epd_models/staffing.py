@@ -37,14 +37,10 @@ _NO_WORK = WaitingPoint(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaffedQueue:
-    """A queue at an operating point, and the (rounded) services that the point was made for."""
+    """A queue at an operating point, with its rows on the replicas of the pool for (rounded) services."""
 
     point: WaitingPoint
-    services: tuple[ServiceMoments, ...]
-
-    def rows(self) -> tuple[Row, ...]:
-        """Rows on the replicas of the pool."""
-        return self.point.rows(self.services) if self.services else ()
+    rows: tuple[Row, ...] = ()
 
 
 def strict_tau(services: Sequence[ServiceMoments], tau: float) -> float:
@@ -73,7 +69,7 @@ def staffed_queues(
     """
     unit = _unit(services)
     if unit == 0.0:
-        return [StaffedQueue(point=_NO_WORK, services=())]
+        return [StaffedQueue(point=_NO_WORK)]
     relative = tuple(_rounded(service, unit) for service in services)
     found = _points(
         relative,
@@ -83,13 +79,12 @@ def staffed_queues(
         servers_per_replica,
         limit,
     )
-    actual = tuple(replace(s, values=tuple(value * unit for value in s.values)) for s in relative)
     return [
         StaffedQueue(
             point=replace(point, tau=point.tau * unit, theta=point.theta / unit, spread=point.spread * unit),
-            services=actual,
+            rows=tuple(replace(row, load=tuple((name, load * unit) for name, load in row.load)) for row in rows),
         )
-        for point in found
+        for point, rows in found
     ]
 
 
@@ -123,5 +118,7 @@ def _points(
     tail: float,
     servers_per_replica: int,
     limit: int,
-) -> tuple[WaitingPoint, ...]:
-    return tuple(waiting_points(services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit))
+) -> tuple[tuple[WaitingPoint, tuple[Row, ...]], ...]:
+    """Operating points with their rows, all in units of the reference service."""
+    points = waiting_points(services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit)
+    return tuple((point, point.rows(services)) for point in points)

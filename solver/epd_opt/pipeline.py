@@ -67,6 +67,10 @@ _MENDING_S = 5.0
 """Seconds for which solving an infeasible instance looks for mends; explaining it may take longer."""
 
 
+_ATTEMPT_S, _ATTEMPTS = 2.0, 15
+"""What one change may take before it counts as undecided: these seconds, or the time for all of them over so many."""
+
+
 def planned(resolved: Resolved, clock: Clock, *, start: float, say: Callable[[str], None] = lambda _: None) -> Plan:
     """The best plan by the instance's objective, verified, or why there is none."""
     solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
@@ -96,13 +100,15 @@ def with_mends(
         Cards of an earlier plan, used in place of the catalogue's.
     """
 
-    def attempt(changed: Resolved, offered: Offering, diagnose: bool) -> PlanDocument:
-        own = Clock(max(clock.left_s / 4.0, min(clock.left_s, 1.0)))
+    each_s = max(_ATTEMPT_S, clock.left_s / _ATTEMPTS)
+
+    def attempt(changed: Resolved, offered: Offering) -> PlanDocument:
+        own = Clock(min(clock.left_s, each_s))
         start = time.perf_counter()
         if changed.instance.objective != "cost_per_request":
             return planned(changed, own, start=start).document
         solver = Clocked(solver=backend(changed.instance.solver.name), clock=own)
-        return search(changed, offered, solver, start=start, diagnose=diagnose).document
+        return search(changed, offered, solver, start=start, diagnose=False).document
 
     solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
     why = mended(resolved, plan.document.infeasibility, attempt, clock, solver, thorough=thorough, cards=cards, say=say)

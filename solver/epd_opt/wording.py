@@ -78,7 +78,10 @@ def weakest(pools: Sequence[Pool]) -> str:
         key=lambda item: math.inf if item[0].fitted_error is None else item[0].fitted_error.median,
     )
     error = time.fitted_error
-    off = "never compared" if error is None else f"off by {error.median:.0%} in the median of {error.points} measurements"
+    off = "never compared"
+    if error is not None:
+        measured = "measurements" if error.points > 1 else "measurement"
+        off = f"off by {error.median:.0%} in the median of {error.points} {measured}"
     return f"{least} ({time.stage} of {letter}, {off})"
 
 

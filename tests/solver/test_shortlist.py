@@ -128,3 +128,21 @@ def test_the_plan_found_on_the_way_is_handed_on() -> None:
     assert late.bound is not None
     assert late.objective is not None
     assert 0.0 < late.bound <= late.objective
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", range(10))
+def test_what_the_plan_leaves_closed_may_be_missing(seed: int) -> None:
+    """The plan stands in a programme that lacks every candidate which it does not use."""
+    problem = prune(random_problem(seed))
+    short = listed(problem)
+    if short.incumbent is None:
+        return
+    values, v = short.incumbent.outcome.values, short.incumbent.formulation.variables
+    assert values is not None
+    tried = short.incumbent.formulation.sets.candidates
+    used = tuple(candidate for k, candidate in enumerate(tried) if values[v.open[k].name] > 0.5)
+    formulation = build(replace(problem, candidates=used))
+    there = short.incumbent.values(formulation)
+    kept = sum(there[variable.name] for variable in formulation.variables.replicas)
+    assert kept == sum(values[variable.name] for variable in v.replicas)

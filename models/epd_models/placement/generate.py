@@ -325,6 +325,7 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     not ask for anyway, looser ones are left out."""
     point = None if pool.loop is None else loop_point(pool)
     allowed = _admitted(pool)
+    others: dict[frozenset[str], tuple[Row, ...] | None] = {}
     times = origins(context, pool)
     for wanted in _splits(context, pool, known):
         tau = _stricter(pool, wanted, allowed)
@@ -332,9 +333,10 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
         names = frozenset(arc.request_class for arc in arcs)
         if not names:
             continue
-        try:
-            other = _other_rows(pool, point, names)
-        except ValueError:
+        if names not in others:
+            others[names] = _other_rows(pool, point, names)
+        other = others[names]
+        if other is None:
             continue
         rates = {hop.name: hop.load.request.rate for hop in pool.hops if hop.name in names}
         free = False
@@ -346,19 +348,17 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
             return
 
 
-def _other_rows(pool: Pool, point: LoopPoint | None, names: frozenset[str]) -> tuple[Row, ...]:
-    """Rows that do not depend on waits, for the classes that flow.
-
-    Raises
-    ------
-    ValueError
-        The loop's point is out of reach for some class.
-    """
+def _other_rows(pool: Pool, point: LoopPoint | None, names: frozenset[str]) -> tuple[Row, ...] | None:
+    """Rows that do not depend on waits, for the classes that flow; None where the loop's point is out of reach for some
+    class."""
     rows = [row.only(names) for row in pool.rows]
     if point is not None:
         assert pool.loop is not None
         served = replace(point, promised=tuple(item for item in point.promised if item[0] in names))
-        rows += served.rows(pool.loop)
+        try:
+            rows += served.rows(pool.loop)
+        except ValueError:
+            return None
     return tuple(row for row in rows if row.load or row.setup)
 
 
@@ -367,7 +367,7 @@ def _waiting_rows(pool: Pool, waiting: Mapping[str, StaffedQueue]) -> list[Row]:
         replace(row, kind=f"{queue.name}_{row.kind}")
         for queue in pool.queues
         if queue.name in waiting
-        for row in waiting[queue.name].rows()
+        for row in waiting[queue.name].rows
     ]
 
 

@@ -326,7 +326,7 @@ def step_time(context: Context, worker: Worker, settings: Settings) -> StepTime:
     context_tokens = max((load.mean_prompt for load in context.loads), default=0.0)
     spread = contexts(context)
     low, high = 1.0, float(context.engine.max_sequences * worker.cut.attention_data)
-    for _ in range(20):
+    for _ in range(10):
         middle = math.sqrt(low * high)
         step = decode_step(worker, sequences=middle, contexts=spread)
         if step.seconds(middle, context_tokens) > 0.8 * settings.itl_level_s:

@@ -19,7 +19,7 @@ from epd_models.ratios import ImageRatios, LanguageRatios, rounded
 from epd_models.serving import FORMATS, Unpredictable, named_device, named_model, run_of
 from epd_models.source import SourceName, Subject, TimeOrigin, Uncovered
 from epd_models.sources.analytic import Analytic
-from epd_models.sources.closed_loop import LoopRun
+from epd_models.sources.closed_loop import LoopRun, prompt_ratios
 from epd_models.sources.points import (
     Iteration,
     Sized,
@@ -38,6 +38,9 @@ _CONTRADICTS = 1.2
 """Ratio of two times of one setting from which they contradict each other; closer ones are averaged."""
 _ABSURD = 100.0
 """Median ratio of a stage from which its times must be in another unit than their column says."""
+_STRAYS = 3.0
+"""Factor between a run's iterations and the median of its worker's from which the run is left out: a disturbed run, or one
+with other settings than its columns say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,22 +230,34 @@ def _gather_runs(rows: Sequence[Measurement], subject: Subject, gathered: _Gathe
         run = _loop_run(row, subject, gathered)
         if run is not None:
             runs.append((row.line, run))
+    for cut in sorted({run.worker.cut for _, run in runs}):
+        _gather_worker([(line, run) for line, run in runs if run.worker.cut == cut], cut, gathered)
+
+
+def _gather_worker(runs: Sequence[tuple[int, LoopRun]], cut: Parallelism, gathered: _Gathered) -> None:
+    """Points of one worker from its runs."""
+    prompts = prompt_ratios([run for _, run in runs])
+    gathered.prompts[cut] = [Sized(size=length, ratio=rounded(ratio)) for length, ratio in prompts.items()]
     for line, run in runs:
-        ratio = run.prompt_ratio()
-        if ratio is not None:
-            gathered.prompts.setdefault(run.worker.cut, []).append(Sized(size=run.run.prompt_tokens, ratio=rounded(ratio)))
-            gathered.lines["prefill", line] = ratio
+        if run.run.prompt_tokens in prompts:
+            gathered.lines["prefill", line] = prompts[run.run.prompt_tokens]
+    ratios = {line: ratio for line, run in runs if (ratio := run.iteration_ratio(curve(gathered.prompts[cut]))) is not None}
+    usual = statistics.median(ratios.values()) if ratios else 1.0
     for line, run in runs:
-        ratio = run.iteration_ratio(curve(gathered.prompts.get(run.worker.cut, [])))
-        if ratio is not None:
-            gathered.iterations.setdefault(run.worker.cut, []).append(
-                Iteration(batch=run.batch, context=run.context, ratio=rounded(ratio))
-            )
-            gathered.lines["decode", line] = ratio
-        elif ("prefill", line) not in gathered.lines:
+        ratio = ratios.get(line)
+        if ratio is None:
+            if run.run.prompt_tokens not in prompts:
+                gathered.leave_out(
+                    line, "its times tell of queues and prompts more than of iterations, or nothing explains them"
+                )
+        elif not usual / _STRAYS < ratio < usual * _STRAYS:
             gathered.leave_out(
-                line, "its times tell of queues and mixtures more than of any one stage, or nothing explains them"
+                line, f"its iterations stray from those of the worker's other runs by more than {_STRAYS:g} times"
             )
+        else:
+            point = Iteration(batch=run.batch, context=run.context, ratio=rounded(ratio))
+            gathered.iterations.setdefault(cut, []).append(point)
+            gathered.lines["decode", line] = ratio
 
 
 def _loop_run(row: Measurement, subject: Subject, gathered: _Gathered) -> LoopRun | None:

@@ -173,7 +173,7 @@ def swapped(before: Uses, after: Uses) -> str:
     if come and gone:
         return f"{come} in place of {gone}"
     if come or gone:
-        return f"{come} beside it" if come else f"without {gone}"
+        return f"{come} as well" if come else f"without {gone}"
     return "the same placements and SKUs, in other numbers"
 
 

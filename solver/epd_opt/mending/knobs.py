@@ -32,7 +32,7 @@ class Level:
         Whether larger values ask for less.
     whole : bool
         Whether it must be a whole number.
-    guess, loosest : float or None
+    guess, loosest, within
         See :func:`epd_opt.mending.ladder.nearest`.
     """
 
@@ -42,6 +42,7 @@ class Level:
     whole: bool = False
     guess: float | None = None
     loosest: float | None = None
+    within: float = 1.0
 
     def rounded(self, value: float) -> float:
         """The value, whole where it must be, on the safe side."""
@@ -115,11 +116,15 @@ def _target(
         return Change(path=path, to=_plain(value), text=text)
 
     guess = reachable if reachable is not None and reachable > now else None
-    yield Level(now=now, change=change, up=True, guess=guess, loosest=loosest)
+    yield Level(now=now, change=change, up=True, guess=guess, loosest=loosest, within=_NEAR if loosest else 1.0)
 
 
 def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
+
+
+_NEAR = 1.1
+"""Where every trial is a search over fleets, a tenth more than the least is near enough."""
 
 
 def _demand(instance: user.Instance) -> Iterator[Level]:
@@ -140,7 +145,7 @@ def _less_of(stated: user.RequestClass) -> Iterator[Level]:
         text = f"{value:,g} requests/s of {stated.name!r} (now {stated.rate_per_s:,g})"
         return Change(path=path, to=_plain(value), text=text)
 
-    yield Level(now=stated.rate_per_s, change=change, up=False, loosest=stated.rate_per_s / 10.0)
+    yield Level(now=stated.rate_per_s, change=change, up=False, loosest=stated.rate_per_s / 10.0, within=_NEAR)
 
 
 def _sizes(stated: user.RequestClass, *, excess: float = 0.0) -> Iterator[Level]:

@@ -38,7 +38,13 @@ def on_rung(number: int) -> float:
 
 
 def nearest(
-    now: float, works: Callable[[float], bool], *, up: bool, guess: float | None = None, loosest: float | None = None
+    now: float,
+    works: Callable[[float], bool],
+    *,
+    up: bool,
+    guess: float | None = None,
+    loosest: float | None = None,
+    within: float = 1.0,
 ) -> float | None:
     """The rung nearest to a value, on one side of it, that works; None where none within three decades does.
 
@@ -54,24 +60,38 @@ def nearest(
         Where to begin: nothing nearer is expected to work.
     loosest : float, optional
         A value beyond which nothing is tried; it is tried first.
+    within : float
+        Ratio to the nearest rung that works within which another one is near enough.
     """
     sign = 1 if up else -1
     number = rung_above if up else rung_below
     fails = sign * (rung_below(now) if up else rung_above(now))
-    last = fails + _FARTHEST
-    if loosest is not None:
-        last = min(last, sign * number(loosest))
-        if last <= fails or not works(on_rung(sign * last)):
+    first = fails + 1 if guess is None else max(fails + 1, sign * number(guess))
+    if loosest is None:
+        found = _climb(first, fails, fails + _FARTHEST, lambda rung: works(on_rung(sign * rung)))
+        if found is None:
             return None
-    at = fails + 1 if guess is None else max(fails + 1, sign * number(guess))
-    step = 1
-    while at < last and not works(on_rung(sign * at)):
-        fails, at, step = at, at + step, step * 2
-    if at >= last:
-        if loosest is None and not works(on_rung(sign * last)):
+        fails, at = found
+    else:
+        at = sign * number(loosest)
+        if at <= fails or not works(on_rung(sign * at)):
             return None
-        at = last
-    while at - fails > 1 and (guess is None or fails >= sign * number(guess)):
-        middle = (at + fails) // 2
+        fails = max(fails, first - 1)
+    while at - fails > 1 and at > first and _ratio(on_rung(sign * at), on_rung(sign * fails)) > within:
+        middle = max(first, (at + fails) // 2)
         fails, at = (fails, middle) if works(on_rung(sign * middle)) else (middle, at)
     return on_rung(sign * at)
+
+
+def _climb(at: int, fails: int, last: int, works: Callable[[int], bool]) -> tuple[int, int] | None:
+    """The last rung that fails and the first that works, going up in ever longer steps; None where none works."""
+    step = 1
+    while not works(at):
+        if at >= last:
+            return None
+        fails, at, step = at, min(last, at + step), step * 2
+    return fails, at
+
+
+def _ratio(one: float, other: float) -> float:
+    return max(one, other) / min(one, other)

@@ -51,9 +51,9 @@ def mended(
     except OutOfTime:
         return why.model_copy(update={"mends": [], "note": no_time})
     search = _Search(Trials(resolved, offered, attempt, clock, cards), why, solver, thorough, say)
-    note = ""
     try:
         search.run()
+        note = "some changes were given up before it was clear whether they help" if search.trials.undecided else ""
     except OutOfTime:
         note = no_time
     singles = sorted(search.mends.values(), key=lambda mend: (mend.usd_per_hour or 0.0, mend.change))
@@ -163,6 +163,7 @@ class _Search:
             up=knob.up,
             guess=knob.guess,
             loosest=knob.loosest,
+            within=knob.within,
         )
         return None if value is None else knob.change(knob.rounded(value))
 

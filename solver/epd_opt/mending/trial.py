@@ -15,8 +15,8 @@ from epd_opt.offering import Offering, offering
 from epd_opt.paths import set_value
 from epd_opt.resolve import Resolved, resolve
 
-Attempt = Callable[[Resolved, Offering, bool], PlanDocument]
-"""Solves a resolved instance; the last argument says whether to look for reasons where nothing is feasible."""
+Attempt = Callable[[Resolved, Offering], PlanDocument]
+"""Solves a resolved instance among what is on offer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,11 @@ class Trials:
     ----------
     cards : mapping, optional
         Cards of an earlier plan, used in place of the catalogue's.
+
+    Attributes
+    ----------
+    undecided : bool
+        Whether some change was given up before it was clear whether it gives a plan.
     """
 
     def __init__(self, resolved: Resolved, offered: Offering, attempt: Attempt, clock: Clock, cards: Any = None) -> None:
@@ -47,9 +52,16 @@ class Trials:
         self._document = resolved.instance.document()
         self._offers: dict[Any, tuple[Resolved, Offering] | None] = {}
         self._plans: dict[Any, PlanDocument | None] = {}
+        self.undecided = False
 
-    def offer(self, changes: Sequence[Change]) -> tuple[Resolved, Offering] | None:
+    def offer(self, changes: Sequence[Change], *, fresh: bool = True) -> tuple[Resolved, Offering] | None:
         """The changed instance and what it may choose from; None where it makes no sense.
+
+        Parameters
+        ----------
+        fresh : bool
+            Whether operating points are made anew where nothing but rates has changed: those at hand hold at any rate, but
+            others may be better.
 
         Raises
         ------
@@ -57,19 +69,21 @@ class Trials:
             The clock has run down.
         """
         self.clock.check()
-        key = _key(changes)
+        key = _key(changes), fresh
         if key not in self._offers:
-            self._offers[key] = self._offered(changes)
+            self._offers[key] = self._offered(changes, fresh)
         return self._offers[key]
 
-    def _offered(self, changes: Sequence[Change]) -> tuple[Resolved, Offering] | None:
+    def _offered(self, changes: Sequence[Change], fresh: bool) -> tuple[Resolved, Offering] | None:
         document = self._document
         try:
             for change in changes:
                 document = set_value(document, change.path, change.to)
             resolved = resolve(Instance(**document), cards=self._cards)
-            if _same_pools(resolved, self.resolved):
-                problem = replace(self.offered.problem, offers=resolved.offers, limits=resolved.limits)
+            if _same_pools(resolved, self.resolved, rates=fresh):
+                problem = replace(
+                    self.offered.problem, demands=resolved.demands, offers=resolved.offers, limits=resolved.limits
+                )
                 return resolved, replace(self.offered, problem=problem)
             return resolved, offering(resolved, each=self.clock.check)
         except InvalidInput:
@@ -86,17 +100,18 @@ class Trials:
         why = None if found is None else unservable(*found)
         return next((r for r in why.reasons if r.request_class == name), None) if why is not None else None
 
-    def plan(self, changes: Sequence[Change], *, diagnose: bool = False) -> PlanDocument | None:
+    def plan(self, changes: Sequence[Change], *, fresh: bool = True) -> PlanDocument | None:
         """The plan of the changed instance, or the document that says there is none; None where it makes no sense."""
-        key = _key(changes), diagnose
+        key = _key(changes), fresh
         if key not in self._plans:
-            found = self.offer(changes)
-            self._plans[key] = None if found is None else self._attempt(*found, diagnose)
+            found = self.offer(changes, fresh=fresh)
+            plan = self._plans[key] = None if found is None else self._attempt(*found)
+            self.undecided |= plan is not None and plan.status == "stopped"
         return self._plans[key]
 
     def serves(self, changes: Sequence[Change]) -> bool:
-        """Whether the changed instance has a plan."""
-        plan = self.plan(changes)
+        """Whether the changed instance has a plan, as far as the operating points at hand tell."""
+        plan = self.plan(changes, fresh=False)
         return plan is not None and plan.cost is not None
 
 
@@ -104,8 +119,9 @@ def _key(changes: Sequence[Change]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((change.path, repr(change.to)) for change in changes))
 
 
-def _same_pools(one: Resolved, other: Resolved) -> bool:
-    """Whether the same pools are on offer: all but the terms and limits of the fleet is equal."""
+def _same_pools(one: Resolved, other: Resolved, *, rates: bool) -> bool:
+    """Whether the same pools are on offer: all but the terms and limits of the fleet, and ``rates`` if they count, is
+    equal."""
 
     def of(resolved: Resolved) -> tuple[Any, ...]:
         instance = resolved.instance
@@ -113,7 +129,7 @@ def _same_pools(one: Resolved, other: Resolved) -> bool:
         return (
             resolved.model,
             resolved.engine,
-            resolved.requests,
+            resolved.requests if rates else tuple(replace(r, rate=1.0, mean_rate=1.0) for r in resolved.requests),
             resolved.entries,
             resolved.network,
             resolved.spare_replicas,

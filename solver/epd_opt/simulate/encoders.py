@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from epd_models.stages.encode import EncodeTime
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
 from epd_opt.simulate.times import EncoderTimes
@@ -16,14 +17,14 @@ _MOMENT_S = 1e-8
 class _Task:
     """Some images of a request; ``left`` of the whole is still to do, at ``seconds`` for the whole."""
 
-    __slots__ = ("images", "job", "left", "seconds", "share")
+    __slots__ = ("image", "images", "job", "left", "seconds")
 
-    def __init__(self, job: Job, images: int) -> None:
+    def __init__(self, job: Job, images: int, image: EncodeTime) -> None:
         self.job = job
         self.images = images
+        self.image = image
         self.left = 1.0
         self.seconds = 0.0
-        self.share = 0.0
 
 
 class EncoderBank:
@@ -64,12 +65,16 @@ class EncoderBank:
     def work_s(self, time: float) -> float:
         """Seconds of work per process, waiting and under way."""
         passed = time - self._since
-        left = sum(max(0.0, task.left * task.seconds - passed) for task in self._running)
-        return (self._queued_s + left) / self.times.processes
+        left = self._queued_s
+        for task in self._running:
+            remaining = task.left * task.seconds - passed
+            if remaining > 0.0:
+                left += remaining
+        return left / self.times.processes
 
     def submit(self, time: float, job: Job, images: int) -> None:
         """Encode some images of a request; `done` is called when they are."""
-        task = _Task(job, images)
+        task = _Task(job, images, self.times.image(job))
         if len(self._running) < self.times.processes:
             self._progress(time)
             self._running.append(task)
@@ -79,7 +84,7 @@ class EncoderBank:
             self._queued_s += self._nominal_s(task)
 
     def _nominal_s(self, task: _Task) -> float:
-        return task.images * self.times.each_s(self.times.image(task.job), self.times.processes)
+        return task.images * self.times.each_s(task.image, self.times.processes)
 
     def _progress(self, time: float) -> None:
         """Account for what was done since the last change."""
@@ -87,7 +92,7 @@ class EncoderBank:
         for task in self._running:
             done = min(passed / task.seconds, task.left)
             task.left -= done
-            self.device_s += done * task.images * self.times.image(task.job).device_s
+            self.device_s += done * task.images * task.image.device_s
         self._since = time
 
     def replan(self, time: float) -> None:
@@ -104,10 +109,9 @@ class EncoderBank:
         soonest = float("inf")
         pressure = 0.0
         for task in self._running:
-            image = times.image(task.job)
-            each = times.each_s(image, busy, beside_loop=beside)
+            each = times.each_s(task.image, busy, beside_loop=beside)
             task.seconds = task.images * each
-            pressure += times.stall * image.device_s / each
+            pressure += times.stall * task.image.device_s / each
             soonest = min(soonest, task.left * task.seconds)
         if busy:
             self.clock.at(time + soonest, self._end, self._version)

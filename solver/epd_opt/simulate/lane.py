@@ -106,8 +106,9 @@ class Lane:
     def held_bytes(self) -> float:
         """KV bytes taken, as of the last iteration that ended."""
         held = self.reserved + self.times.per_token * self._context
-        for (_, _, size), tokens in zip(self.times.windows, self._windows, strict=True):
-            held += size * tokens
+        if self._windows:
+            for (_, _, size), tokens in zip(self.times.windows, self._windows, strict=True):
+                held += size * tokens
         return held
 
     @property
@@ -346,13 +347,14 @@ class Lane:
         """Form the next iteration, or a stretch of them."""
         self._start = time
         times = self.times
-        for job in self.arrived:
-            self._join(job)
-            if job.first_s < 0.0:
-                self._fresh.append(job)
-            else:
-                job.gap_s = max(job.gap_s, time - job.last_s)
-        self.arrived.clear()
+        if self.arrived:
+            for job in self.arrived:
+                self._join(job)
+                if job.first_s < 0.0:
+                    self._fresh.append(job)
+                else:
+                    job.gap_s = max(job.gap_s, time - job.last_s)
+            self.arrived.clear()
         if self.running:
             self._make_room(time)
         batch = len(self.running)
@@ -362,9 +364,10 @@ class Lane:
             fixed, per_context = times.step(batch)
             step = fixed + per_context * self._context
             growth = per_context * batch
-            for (_, per_token, _), tokens, growing in zip(times.windows, self._windows, self._growing, strict=True):
-                step += per_token * tokens
-                growth += per_token * growing
+            if self._windows:
+                for (_, per_token, _), tokens, growing in zip(times.windows, self._windows, self._growing, strict=True):
+                    step += per_token * tokens
+                    growth += per_token * growing
         before = self._state
         if read:
             seconds += step if batch else times.per_chunk
@@ -401,8 +404,9 @@ class Lane:
     def _growth_bytes(self, batch: int) -> float:
         """KV bytes that one iteration adds."""
         growth = self.times.per_token * batch
-        for (_, _, size), growing in zip(self.times.windows, self._growing, strict=True):
-            growth += size * growing
+        if self._windows:
+            for (_, _, size), growing in zip(self.times.windows, self._growing, strict=True):
+                growth += size * growing
         return growth * self.times.tokens
 
     def _make_room(self, time: float) -> None:

@@ -44,12 +44,14 @@ class SimulatedReplica:
 
     def load_s(self, time: float) -> float:
         """What routers compare: seconds of prompts and images before a new request, and a little for each sequence."""
+        lanes, bank = self.lanes, self.bank
+        if not lanes:
+            return 0.0 if bank is None else bank.work_s(time)
         seconds = 0.0
-        for lane in self.lanes:
+        for lane in lanes:
             seconds += lane.work_s + _SEQUENCE_S * lane.sequences
-        if len(self.lanes) > 1:
-            seconds /= len(self.lanes)
-        return seconds if self.bank is None else seconds + self.bank.work_s(time)
+        seconds /= len(lanes)
+        return seconds if bank is None else seconds + bank.work_s(time)
 
     def lane(self) -> Lane:
         """The lane with least to do."""

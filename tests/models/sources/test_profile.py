@@ -92,15 +92,35 @@ def test_closed_loop_runs_give_stage_ratios_back():
     slow = Told(LanguageRatios(decode=Surface.constant(1.6), prefill=Curve.constant(1.3), per_chunk=1.3))
     text = loop_file(PLAIN, with_source(PLAIN, slow), sizes=SIZES)
     found = profile(text).language(PLAIN)
-    assert found.prefill.ratios == pytest.approx([1.3] * len(found.prefill.ratios), rel=0.01)
+    assert found.prefill.ratios == pytest.approx([1.3] * len(found.prefill.ratios), rel=0.03)
     for curve in found.decode.curves:
         assert curve.ratios == pytest.approx([1.6] * len(curve.ratios), rel=0.01)
 
 
-def test_runs_in_which_no_stage_dominates_are_left_out_with_a_word():
-    """A run that is mostly queue and prompts tells nothing of an iteration, and the profile says which line it was."""
-    found = profile(loop_file(PLAIN, sizes=[*SIZES, (16384, 16, 256)]))
-    assert any("line 7" in text and "queues" in text for text in found.remarks())
+def test_a_run_that_tells_of_no_stage_is_left_out_with_a_word():
+    """A first token behind a long queue, without an interval, tells nothing, and the profile says which line it was."""
+    lines = loop_file(PLAIN, sizes=[*SIZES, (512, 1024, 256)]).splitlines()
+    lines[6] = lines[6].rsplit(",", 1)[0] + ","
+    found = profile("\n".join(lines))
+    assert any("1 row left out (line 7)" in text and "queues" in text for text in found.remarks())
+
+
+def test_a_run_that_strays_from_all_others_is_left_out_with_a_word():
+    """An interval ten times those of its neighbours is no measurement of an iteration."""
+    lines = loop_file(PLAIN, sizes=SIZES).splitlines()
+    head, interval = lines[3].rsplit(",", 1)
+    lines[3] = f"{head},{float(interval) * 10!r}"
+    found = profile("\n".join(lines))
+    assert any("1 row left out (line 4): its iterations stray" in text for text in found.remarks())
+    curve = found.language(PLAIN).decode.curves[0]
+    assert curve.ratios == pytest.approx([1.0] * len(curve.ratios), rel=0.02)
+
+
+def test_a_lone_short_prompt_tells_little_of_prefill():
+    """Where overheads make most of a first token and intervals hardly any of it is prompts, prefill is left to the model."""
+    found = profile(loop_file(PLAIN, sizes=[(32, 2048, 1), (32, 2048, 2)]))
+    assert found.language(PLAIN).prefill is None
+    assert found.language(PLAIN).decode is not None
 
 
 def test_stages_without_rows_are_the_models_with_a_warning():

@@ -40,6 +40,10 @@ def test_nearest_rung_that_works(now: float, factor: float, up: bool, early: flo
         found = nearest(now, works, up=up, guess=guess)
         assert found == pytest.approx(expected) or found == pytest.approx(on_rung(rung_above(limit) + 1))
         assert len(tried) <= 22
+    found = nearest(now, works, up=up, loosest=limit * 2 if up else limit / 2, within=1.1)
+    assert found is not None
+    assert works(found)
+    assert max(found / limit, limit / found) <= 1.1 * 1.06
 
 
 def test_nothing_works() -> None:
