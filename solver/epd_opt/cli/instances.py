@@ -11,6 +11,7 @@ import click
 import epd_opt
 from epd_opt.backends import backend
 from epd_opt.cli.terminal import echo_json
+from epd_opt.comparison import comparison_json_schema
 from epd_opt.document import plan_json_schema
 from epd_opt.errors import UsageError
 from epd_opt.explain import explanation_json_schema
@@ -58,8 +59,13 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["instance", "plan", "explanation"]))
+@click.argument("what", type=click.Choice(["instance", "plan", "explanation", "comparison"]))
 def schema(what: str) -> None:
-    """Print the JSON Schema of instances, plans or explanations."""
-    of = {"instance": instance_json_schema, "plan": plan_json_schema, "explanation": explanation_json_schema}
+    """Print the JSON Schema of instances, plans, explanations or comparisons."""
+    of = {
+        "instance": instance_json_schema,
+        "plan": plan_json_schema,
+        "explanation": explanation_json_schema,
+        "comparison": comparison_json_schema,
+    }
     echo_json(json.dumps(of[what](), indent=2, ensure_ascii=False))
