@@ -59,9 +59,9 @@ class PlainEncoders:
     stall: float = 0.0
 
     def image(self, job: Job) -> EncodeTime:
-        return EncodeTime(host_s=0.0, device_s=job.megapixels)
+        return EncodeTime(decode_s=0.0, process_s=0.0, device_s=job.megapixels)
 
-    def each_s(self, time: EncodeTime, processes: int) -> float:
+    def each_s(self, time: EncodeTime, processes: int, *, beside_loop: bool = False) -> float:
         return time.device_s
 
 
