@@ -191,6 +191,26 @@ class Infeasibility(_Part):
     note: str = Field(default="", description="What was left undone.")
 
 
+class SimulatedRound(_Part):
+    """One fleet of a search that simulation judges."""
+
+    planned_ms: dict[str, dict[str, float]] = Field(description="Targets that the formulas planned for: ttft, itl, ms.")
+    usd_per_hour: float
+    replicas: dict[str, int] = Field(description="Of each pool.")
+    attainment: dict[str, dict[str, float | None]] = Field(description="Share of requests that keep each stated target.")
+    target_met: bool
+    idle: list[str] = Field(description="Pools that could lose a replica; looked for where all targets are met.")
+
+
+class Simulated(_Part):
+    """What simulation said of the plan, and of those before it."""
+
+    rounds: list[SimulatedRound]
+    chosen: int = Field(description="Index of the round that this plan is from.")
+    requests: int = Field(description="Requests that counted in each round.")
+    certificate: str = Field(description="What is proved and what is simulated.")
+
+
 class Provenance(_Part):
     """What made the plan."""
 
@@ -215,6 +235,7 @@ class PlanDocument(_Part):
     goodput: Goodput | None = Field(default=None, description="With objective goodput; else null.")
     rate_multiple: RateMultiple | None = Field(default=None, description="With objective rate_multiple; else absent.")
     infeasibility: Infeasibility | None = None
+    simulated: Simulated | None = Field(default=None, description="With solve --simulate; else absent.")
     assumptions: list[Assumption]
     warnings: list[str]
     instance_document: dict[str, Any]

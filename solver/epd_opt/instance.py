@@ -188,6 +188,12 @@ class Slo(Part):
     ttft_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet ttft_ms.")
     itl_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet itl_ms.")
     e2e_percentile: Percentile | None = Field(default=None, description="Per cent of requests that meet e2e_ms.")
+    planned_ttft_ms: Positive | None = Field(
+        default=None,
+        description="What the formulas plan for in place of ttft_ms, milliseconds; simulation still judges by ttft_ms. "
+        "`solve --simulate` finds it.",
+    )
+    planned_itl_ms: Positive | None = Field(default=None, description="The same in place of itl_ms, milliseconds.")
 
 
 class Images(Part):

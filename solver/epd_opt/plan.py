@@ -47,7 +47,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan document as plain data."""
         plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
-        for key in ("infeasibility", "rate_multiple"):
+        for key in ("infeasibility", "rate_multiple", "simulated"):
             if plain[key] is None:
                 del plain[key]
         return plain

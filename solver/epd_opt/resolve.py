@@ -536,9 +536,9 @@ def _request(request: user.RequestClass, growth: float) -> RequestClass:
             max_tokens_per_frame=video.max_tokens_per_frame,
         ),
         targets=Targets(
-            ttft_s=_seconds(slo.ttft_ms),
+            ttft_s=_seconds(slo.planned_ttft_ms or slo.ttft_ms),
             ttft_probability=(slo.ttft_percentile or slo.percentile) / 100.0,
-            itl_s=_seconds(slo.itl_ms),
+            itl_s=_seconds(slo.planned_itl_ms or slo.itl_ms),
             itl_probability=(slo.itl_percentile or slo.percentile) / 100.0,
             e2e_s=_seconds(slo.e2e_ms),
             e2e_probability=(slo.e2e_percentile or slo.percentile) / 100.0,

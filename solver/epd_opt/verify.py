@@ -179,7 +179,7 @@ def _targets(document: PlanDocument) -> Iterator[str]:
             continue
         slo = stated.get("slo", {})
         for key, value in (("ttft_ms", result.ttft_ms), ("itl_ms", result.itl_ms), ("e2e_ms", result.e2e_ms)):
-            target = slo.get(key)
+            target = slo.get(f"planned_{key}") or slo.get(key)
             if target is not None and value is not None and not value <= target * (1 + _RELATIVE):
                 yield f"class {stated['name']!r} gets {key} {value:.6g}, its target is {target:g}"
         if not result.slo_met:

@@ -11,6 +11,7 @@ from epd_opt.backends import BACKENDS, backend
 from epd_opt.cli.gating import BREACHED, PERCENTAGE, baseline_gate
 from epd_opt.cli.output import check_output
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
+from epd_opt.closing import closing_text, solve_and_simulate
 from epd_opt.errors import UsageError
 from epd_opt.render import WIDTH, plan_text
 from epd_opt.wording import printable
@@ -30,6 +31,7 @@ EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
 @click.option("--fail-above", type=float, metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
 @click.option("--baseline", metavar="PLAN", help="Say how the cost of a request compares with this plan's.")
 @click.option("--max-increase", type=PERCENTAGE, help="Exit 7 if a request costs so much more than in the baseline.")
+@click.option("--simulate", "simulated", is_flag=True, help="Simulate the plan and plan again where it misses or idles.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
 def solve(
@@ -44,6 +46,7 @@ def solve(
     fail_above: float | None,
     baseline: str | None,
     max_increase: float | None,
+    simulated: bool,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -60,7 +63,8 @@ def solve(
     with progress(quiet=quiet, verbose=verbose) as say:
         read = epd_opt.read(instance, overrides=overrides)
         backend(read.solver.name)
-        plan = epd_opt.solve(read, progress=say)
+        closed = solve_and_simulate(read, progress=say) if simulated else None
+        plan = epd_opt.solve(read, progress=say) if closed is None else closed.plan
     document = plan.document
     if not quiet:
         for warning in document.warnings:
@@ -73,6 +77,12 @@ def solve(
         _write(plan, output)
     cost = document.cost
     breached = False
+    if closed is not None and closed.simulation is not None:
+        if not as_json:
+            click.echo("\n" + closing_text(document, closed.simulation, color=wants_color(), width=width(WIDTH)), nl=False)
+        if not closed.simulation.document.target_met:
+            click.echo("simulation misses a target, and no stricter plan mended it", err=True)
+            breached = True
     if fail_above is not None and cost is not None and (cost.usd_per_request or 0.0) > fail_above:
         click.echo(f"a request costs {cost.usd_per_request:.6g} USD, above the limit of {fail_above:g}", err=True)
         breached = True

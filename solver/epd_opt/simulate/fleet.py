@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from epd_models.catalog import CardError
 from epd_models.parallelism import Parallelism
 from epd_models.placement import NotBuildable
 from epd_models.placement.replica import Replica, built_replica
 from epd_models.pool import Settings
+from epd_models.workload import Targets
 from epd_opt.document import PlanDocument, Pool
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.instance import Instance
@@ -365,3 +367,16 @@ def _broken(pool: str, why: str) -> InvalidInput:
 def resolved_plan(document: PlanDocument) -> Resolved:
     """The instance of a plan at the rates that it serves, with the cards that it was made with."""
     return resolve(Instance(**document.instance_document), cards=document.cards).at(document.multiple)
+
+
+def stated_targets(resolved: Resolved) -> dict[str, Targets]:
+    """The targets that simulation judges by: as stated, whatever the formulas plan for."""
+    slos = {request.name: request.slo for request in resolved.instance.workload.classes}
+    return {
+        request.name: replace(
+            request.targets,
+            ttft_s=None if (ttft := slos[request.name].ttft_ms) is None else ttft / 1e3,
+            itl_s=None if (itl := slos[request.name].itl_ms) is None else itl / 1e3,
+        )
+        for request in resolved.requests
+    }

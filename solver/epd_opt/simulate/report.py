@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epd_models.workload import RequestClass, Targets
+from epd_models.workload import Targets
 from epd_opt._version import __version__
 from epd_opt.document import PlanDocument, Pool
 from epd_opt.resolve import Resolved
 from epd_opt.simulate import document as doc
 from epd_opt.simulate.failures import Failure
+from epd_opt.simulate.fleet import stated_targets
 from epd_opt.simulate.run import PoolTrace, Run
 from epd_opt.simulate.statistics import Times, attainment, quantiles_ms
 
@@ -39,18 +40,20 @@ def simulation_document(
     spans = [_phases(failures, run) for run in runs] if failures else []
     classes = {}
     on_target = served = 0
+    targets = stated_targets(resolved)
     for label, request in enumerate(resolved.requests):
+        judged = targets[request.name]
         times = [run.times[label] for run in runs]
-        outcome = _class(request, times)
+        outcome = _class(judged, times)
         if spans:
             phases = {
-                name: _phase(request.targets, [t.between(*span[name]) for t, span in zip(times, spans, strict=True)])
+                name: _phase(judged, [t.between(*span[name]) for t, span in zip(times, spans, strict=True)])
                 for name in ("before", "during", "after")
                 if all(name in span for span in spans)
             }
             outcome = outcome.model_copy(update={"phases": phases})
         classes[request.name] = outcome
-        on_target += sum(int(_kept(t, request.targets)["both"].sum()) for t in times)
+        on_target += sum(int(_kept(t, judged)["both"].sum()) for t in times)
         served += outcome.requests - outcome.missed
     seconds = math.fsum(run.end_s - run.start_s for run in runs)
     pools = {
@@ -115,8 +118,7 @@ def _percentiles(times: Sequence[Times], pick: Callable[[Times], NDArray[np.floa
     return doc.Percentiles(**quantiles_ms([pick(one) for one in times]))
 
 
-def _class(request: RequestClass, times: Sequence[Times]) -> doc.ClassOutcome:
-    targets = request.targets
+def _class(targets: Targets, times: Sequence[Times]) -> doc.ClassOutcome:
     shares, intervals = _shares(times, targets)
     wanted = (
         (intervals.ttft, targets.ttft_probability),
