@@ -263,7 +263,7 @@ def test_a_plan_on_kernel_tables_needs_the_package_no_more(tables, monkeypatch):
         "decode": "silicon",
     }
     assert pool.provenance == "analytic"
-    assert set(plan.document.cards["performance"]["A100-80-SXM"]) == {"tp2"}
+    assert set(plan.document.cards["performance"]["A100-80-SXM"]["tables"]) == {"tp2"}
     loaded = Plan.load(json.loads(plan.to_json()))
     monkeypatch.setattr(silicon, "installed", lambda: None)
     verify(loaded)

@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from epd_models.source import SourceUnavailable
+
 PACKAGE = "aiconfigurator-core"
 _MODULE = "aiconfigurator_core"
 
@@ -154,9 +156,17 @@ class Installed:
         return importlib.metadata.version(PACKAGE)
 
     def knows(self, checkpoint: str) -> bool:
-        """Whether it ships a model's configuration: one that it does not would be looked for on the internet."""
-        from aiconfigurator_core.sdk.common import DefaultHFModels
+        """Whether it ships a model's configuration: one that it does not would be looked for on the internet.
 
+        Raises
+        ------
+        SourceUnavailable
+            The package cannot be imported.
+        """
+        try:
+            from aiconfigurator_core.sdk.common import DefaultHFModels
+        except ImportError as error:
+            raise SourceUnavailable(f"{PACKAGE} is installed but cannot be imported: {error}") from None
         return checkpoint in DefaultHFModels
 
     def has_system(self, system: str) -> bool:
@@ -185,7 +195,11 @@ class Installed:
 
 def installed() -> Package | None:
     """The package; None where it is not installed."""
-    return Installed() if importlib.util.find_spec(_MODULE) is not None else None
+    try:
+        importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return Installed()
 
 
 _kept: dict[tuple[str, Question], Table | NotCovered] = {}
@@ -197,7 +211,7 @@ def table_of(question: Question, package: Package, *, folder: Path | None = None
     Parameters
     ----------
     folder : Path, optional
-        Where tables are kept on disk; the user's cache directory where absent.
+        Where tables are kept on disk; the user's cache directory where absent, and none where the user has no home.
 
     Raises
     ------
@@ -207,15 +221,17 @@ def table_of(question: Question, package: Package, *, folder: Path | None = None
     key = package.version, question
     found = _kept.get(key)
     if found is None:
-        path = _path(question, package.version, cache_folder() if folder is None else folder)
-        found = _read(path, question)
+        kept_in = cache_folder() if folder is None else folder
+        path = None if kept_in is None else _path(question, package.version, kept_in)
+        found = None if path is None else _read(path, question)
         if found is None:
             try:
                 found = _ask(question, package)
             except NotCovered as error:
                 found = error
             else:
-                _write(path, question, found)
+                if path is not None:
+                    _write(path, question, found)
         _kept[key] = found
     if isinstance(found, NotCovered):
         raise NotCovered(str(found))
@@ -227,10 +243,13 @@ def forget() -> None:
     _kept.clear()
 
 
-def cache_folder() -> Path:
-    """Where tables are kept on disk."""
+def cache_folder() -> Path | None:
+    """Where tables are kept on disk; None where the user has no home."""
     stated = os.environ.get("XDG_CACHE_HOME")
-    return (Path(stated) if stated else Path.home() / ".cache") / "epd-opt" / "silicon"
+    try:
+        return (Path(stated) if stated else Path.home() / ".cache") / "epd-opt" / "silicon"
+    except RuntimeError:
+        return None
 
 
 def _ask(question: Question, package: Package) -> Table:

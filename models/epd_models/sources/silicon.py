@@ -102,7 +102,7 @@ class Silicon:
 
     def embedded(self) -> Mapping[str, Any]:
         """The tables asked so far, by the label of their degrees."""
-        return {cut.label: self._tables[cut].plain() for cut in sorted(self._tables)}
+        return {"package": PACKAGE, "tables": {cut.label: self._tables[cut].plain() for cut in sorted(self._tables)}}
 
     def _found(self, worker: Worker) -> LanguageRatios | str:
         """Ratios of a worker, or why there are none."""
@@ -170,7 +170,10 @@ def of_package(
 ) -> Silicon:
     """:func:`build` with the package given."""
     silicon = Silicon(
-        subject=subject, fallback=settings.get("fallback") == "analytic", package=package, known=dict(embedded)
+        subject=subject,
+        fallback=settings.get("fallback") == "analytic",
+        package=package,
+        known=dict(embedded.get("tables", {})),
     )
     if package is not None and not embedded and not silicon.fallback:
         missing = _unknown(subject, package)

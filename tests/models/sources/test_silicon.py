@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import pickle
+import sys
 import threading
 
 import numpy as np
@@ -212,6 +214,43 @@ def test_a_disk_that_refuses_is_no_error(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
     assert table_of(QUESTION, FakePackage(), folder=blocked).prompts
+
+
+def test_a_user_without_a_home_keeps_tables_in_the_process(monkeypatch):
+    """Where no home can be found, nothing is written and tables are used all the same."""
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(kernel_tables.Path, "home", homeless)
+    assert kernel_tables.cache_folder() is None
+    assert table_of(QUESTION, FakePackage()).prompts
+
+
+def test_a_source_travels_between_processes():
+    """A silicon source and its answers survive pickling, as studies with several workers need."""
+    first = source(package=FakePackage())
+    expected = first.language(PLAIN)
+    assert pickle.loads(pickle.dumps(first)).language(PLAIN) == expected
+
+
+def test_a_plan_without_any_table_needs_no_package(monkeypatch):
+    """Where the model stood in for every worker, the plan still reads without the package."""
+    eight = worker("Qwen3-32B", "H100-SXM", tensor=8)
+    lenient = source(package=FakePackage(), fallback="analytic")
+    assert lenient.language(eight) == LanguageRatios()
+    monkeypatch.setattr(silicon, "installed", lambda: None)
+    parts = {key: getattr(eight, key) for key in ("model", "device", "precision", "engine")}
+    again = silicon.build({"fallback": "analytic"}, Subject(entry="x", **parts), embedded=lenient.embedded())
+    assert again.language(eight) == LanguageRatios()
+
+
+def test_a_broken_package_says_so(monkeypatch):
+    """A package that is installed and cannot be imported is an error that says why."""
+    monkeypatch.setitem(sys.modules, "aiconfigurator_core.sdk.common", None)
+    with pytest.raises(SourceUnavailable, match="installed but cannot be imported"):
+        kernel_tables.Installed().knows("Qwen/Qwen3-32B")
 
 
 def test_refusals_are_remembered_in_the_process_only(apart):
