@@ -10,10 +10,15 @@ import pytest
 
 import epd_opt
 from epd_models import catalog
+from epd_models.parallelism import Parallelism
+from epd_models.placement.replica import built_replica
+from epd_models.pool import Settings
 from epd_models.sources import kernel_tables, silicon
 from epd_opt.errors import InvalidInput
 from epd_opt.instance import instance_json_schema
+from epd_opt.offering import context_of, loads_of
 from epd_opt.plan import Plan
+from epd_opt.resolve import resolve
 from epd_opt.verify import verify
 from support.documents import modelled
 from support.kernel_tables import FakePackage
@@ -113,6 +118,18 @@ def test_a_strict_profile_plans_within_the_measurements_or_not_at_all():
     reason = refused.document.infeasibility.reasons[0]
     assert reason.limit == "performance"
     assert "no usable row of" in reason.text
+
+
+def test_a_simulation_keeps_to_a_strict_profile():
+    """The replicas of a simulated plan take no more sequences than were measured."""
+    plan = solved(document(stage_file(*stage_rows(A100, batches=[1, 8, 24])), strict=True))
+    (pool,) = plan.document.pools
+    content = plan.document.instance_document
+    resolved = resolve(epd_opt.Instance(**content), cards=plan.document.cards)
+    context = context_of(resolved, loads_of(resolved)[0])
+    entry = next(entry for entry in resolved.entries if entry.name == pool.device)
+    settings = Settings(itl_level_s=pool.operating_point.design_itl_ms / 1e3, burst_share=0.5)
+    assert built_replica(context, entry, Parallelism(), pool.placement, settings).most_sequences == 24
 
 
 def test_a_strict_profile_leaves_out_classes_that_ask_for_more():

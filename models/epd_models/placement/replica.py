@@ -13,6 +13,7 @@ from epd_models.parallelism import Parallelism
 from epd_models.placement import parts
 from epd_models.placement.context import Context, NotBuildable
 from epd_models.placement.loops import compiled_context, fixed_s
+from epd_models.placement.measured_only import measured_only
 from epd_models.placement.table import PLACEMENTS
 from epd_models.pool import Pool, Settings
 from epd_models.stages.decode import StepTime, decode_seconds, decode_step
@@ -131,13 +132,15 @@ class Replica:
 
 
 def built_replica(context: Context, entry: Entry, cut: Parallelism, placement: str, settings: Settings) -> Replica:
-    """A replica as the planner builds its pool: classes that do not fit are left out.
+    """A replica as the planner builds its pool: classes that do not fit are left out, and batches stay within what a strict
+    source of times measured.
 
     Raises
     ------
     NotBuildable
         It cannot exist.
     """
+    context = measured_only(context, entry, cut, PLACEMENTS[placement].stages, [])
     while True:
         try:
             return Replica(context=context, pool=PLACEMENTS[placement].build(context, entry, cut, settings))
