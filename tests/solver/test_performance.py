@@ -123,7 +123,7 @@ def test_a_strict_profile_plans_within_the_measurements_or_not_at_all():
 def test_a_simulation_keeps_to_a_strict_profile():
     """The replicas of a simulated plan take no more sequences than were measured."""
     plan = solved(document(stage_file(*stage_rows(A100, batches=[1, 8, 24])), strict=True))
-    (pool,) = plan.document.pools
+    pool = plan.document.pools[0]
     content = plan.document.instance_document
     resolved = resolve(epd_opt.Instance(**content), cards=plan.document.cards)
     context = context_of(resolved, loads_of(resolved)[0])
