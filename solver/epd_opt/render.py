@@ -335,8 +335,9 @@ def infeasible_view(instance: str, why: Infeasibility) -> Iterator[RenderableTyp
         yield Padding(_line((f"{reason.limit}: ", "bold"), (printable(reason.text), "")), (0, 0, 0, 2))
     for mend in why.mends:
         yield from _mend("feasible with ", mend)
+    several = "feasible with all of these: " if why.mends else "feasible only with all of these: "
     for i, mend in enumerate(why.together):
-        yield from _mend("and " if i else "feasible only with several changes: ", mend)
+        yield from _mend("and " if i else several, mend)
     if why.note:
         yield Text(why.note, style="dim")
 
