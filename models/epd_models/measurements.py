@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import math
-import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,7 +19,17 @@ _DEGREES = ("n_gpu", "tp", "pp", "attention_dp", "moe_tp", "moe_ep", "max_sequen
 _NUMBERS = (*_DEGREES, "isl", "osl", "concurrency", "ttft_ms", "itl_ms")
 _SETTING = ("model", "dtype", "gpu", "engine", "engine_version", *_DEGREES, "isl", "osl", "concurrency", "mode")
 _SECONDS = {"ttft_ms": 1.0, "itl_ms": 0.2}
-"""Medians below which a column of milliseconds is taken to hold seconds: no engine answers that fast."""
+"""Milliseconds below which a time is taken to be in seconds: no engine answers that fast."""
+
+_MICROSECONDS = {"ttft_ms": 1e7, "itl_ms": 3e4}
+"""Milliseconds above which a time is taken to be in microseconds: nobody waits three hours, or half a minute for a token."""
+
+_SHOWN = 20
+"""Complaints about one file before the others are only counted."""
+
+_APART = {"itl_ms": 1.5, "ttft_ms": 2.5}
+"""Ratio of two times of the same setting beyond which days do not explain it: a tenth of repeated public runs differ by more
+than 1.2 and 1.4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +113,7 @@ def read_measurements(text: str, *, file: str = "MEASUREMENTS.csv") -> tuple[Mea
     ------
     MeasurementsError
         A column is missing or given twice, a row has more or fewer cells than the header, a number is negative, zero
-        where that has no meaning or not finite, or times that should be milliseconds are seconds.
+        where that has no meaning or not finite, or times that should be milliseconds are seconds or microseconds.
 
     Examples
     --------
@@ -112,24 +122,29 @@ def read_measurements(text: str, *, file: str = "MEASUREMENTS.csv") -> tuple[Mea
     [2]
     """
     reading = _Reading()
-    reader = csv.reader(text.splitlines(), strict=True)
     rows: list[Measurement] = []
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(header, reading)
         if not reading.complaints:
             for cells in reader:
-                if cells:
+                if any(cell.strip() for cell in cells):
                     rows.append(_row(header, cells, reader.line_num, reading))
     except csv.Error as error:
         reading.complain(reader.line_num, "", f"not valid CSV: {error}")
-    if not reading.complaints:
-        _check_units(rows, reading)
     if not reading.complaints and not rows:
         reading.complain(1, "", "the file has a header and no rows")
     if reading.complaints:
-        raise MeasurementsError(file, reading.complaints)
+        raise MeasurementsError(file, _first(reading.complaints))
     return tuple(rows)
+
+
+def _first(complaints: list[Complaint]) -> list[Complaint]:
+    if len(complaints) <= _SHOWN:
+        return complaints
+    more = Complaint(line=complaints[_SHOWN].line, message=f"and {len(complaints) - _SHOWN} more from here on")
+    return [*complaints[:_SHOWN], more]
 
 
 def duplicates(rows: Iterable[Measurement]) -> list[tuple[int, int]]:
@@ -144,11 +159,31 @@ def duplicates(rows: Iterable[Measurement]) -> list[tuple[int, int]]:
     return found
 
 
+def contradictions(rows: Iterable[Measurement]) -> list[tuple[int, int, str, float]]:
+    """Lines whose setting an earlier line has with quite other times: both lines, the column and the ratio of its times."""
+    first: dict[tuple[str, ...], Measurement] = {}
+    found = []
+    for row in rows:
+        workers = row.text("notes") if row.text("mode") == "disagg" else ""
+        earlier = first.setdefault((*(row.text(column) for column in _SETTING), workers), row)
+        for column, most in _APART.items():
+            if earlier is not row and column in row.numbers and column in earlier.numbers:
+                ratio = row.numbers[column] / earlier.numbers[column]
+                if not 1.0 / most <= ratio <= most:
+                    found.append((row.line, earlier.line, column, ratio))
+    return found
+
+
 def _check_header(header: list[str], reading: _Reading) -> None:
     if not header:
         reading.complain(1, "", "the file is empty; expected a header with " + ", ".join(REQUIRED))
         return
-    for name in sorted({name for name in header if header.count(name) > 1}):
+    for separator, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and separator in header[0]:
+            hint = "save it as CSV with commas, and with points in decimal numbers"
+            reading.complain(1, "", f"the columns are separated by {word}, expected commas", hint)
+            return
+    for name in sorted({name for name in header if name and header.count(name) > 1}):
         reading.complain(1, name, f"the column stands {header.count(name)} times")
     missing = [name for name in REQUIRED if name not in header]
     if not missing:
@@ -186,19 +221,18 @@ def _row(header: list[str], cells: list[str], line: int, reading: _Reading) -> M
             reading.complain(line, column, f"expected a whole number, found {cell}")
         else:
             numbers[column] = value
+            _complain_of_units(line, column, value, reading)
     return Measurement(line=line, cells=named, numbers=numbers)
 
 
-def _check_units(rows: list[Measurement], reading: _Reading) -> None:
-    for column, least in _SECONDS.items():
-        measured = [(row.numbers[column], row.line) for row in rows if column in row.numbers]
-        if measured and statistics.median(value for value, _ in measured) < least:
-            reading.complain(
-                measured[0][1],
-                column,
-                f"expected milliseconds, found a median of {statistics.median(v for v, _ in measured):g} in the column",
-                "these look like seconds: multiply by 1000",
-            )
+def _complain_of_units(line: int, column: str, value: float, reading: _Reading) -> None:
+    if column in _SECONDS and value < _SECONDS[column]:
+        hint = "this looks like seconds: multiply by 1000"
+    elif column in _MICROSECONDS and value > _MICROSECONDS[column]:
+        hint = "this looks like microseconds: divide by 1000"
+    else:
+        return
+    reading.complain(line, column, f"expected milliseconds, found {value:g}", hint)
 
 
 def _seconds(milliseconds: float | None) -> float | None:

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from epd_models.device import Coefficients
-from epd_models.serving import Run, closed_loop
+from epd_models.serving import Prediction, Run, closed_loop
 from epd_models.stages.decode import decode_step
 from epd_models.stages.prefill import prefill_time
 from epd_models.worker import Worker
@@ -45,6 +45,15 @@ def contradiction(run: Run, *, ttft_s: float | None, itl_s: float | None) -> str
             "decode fewer sequences than there are clients (give max_sequences), or was warming up"
         )
     return ""
+
+
+def remarked(prediction: Prediction) -> Prediction:
+    """The prediction with a remark where what was measured of its row contradicts itself."""
+    if prediction.run is None:
+        return prediction
+    row = prediction.row
+    found = contradiction(prediction.run, ttft_s=row.ttft_s, itl_s=row.itl_s)
+    return dataclasses.replace(prediction, reason="; ".join(text for text in (prediction.reason, found) if text))
 
 
 def _least_cycle_s(run: Run) -> float:

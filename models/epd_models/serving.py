@@ -40,6 +40,9 @@ QUEUE_SHARE = 0.25
 """Part of the machine-repairman wait, which is for random service, that closed loops of equal requests show: they keep
 the spacing in which their first prompts were read. Fitted by hand on public runs."""
 
+OPENING_SHARE_APART = 0.1
+"""Most that the opening burst weighs in runs of prefill and decode workers apart: one round in ten."""
+
 BENCHMARK_MEMORY_FRACTION = 0.93
 """Share of a device's memory that whoever measures full replicas gives the engine, where it takes less by itself: public
 runs of 671 GB of weights on four devices of 193 GB exist, and full vLLM replicas hold about this much."""
@@ -108,6 +111,8 @@ class Prediction:
 
     Attributes
     ----------
+    run : Run or None
+        How the row was read; None where it could not be.
     times : ServedTimes or None
         None where nothing can be predicted.
     reason : str
@@ -115,6 +120,7 @@ class Prediction:
     """
 
     row: Measurement
+    run: Run | None
     times: ServedTimes | None
     reason: str
 
@@ -125,9 +131,9 @@ def predict(rows: Iterable[Measurement]) -> list[Prediction]:
     for row in rows:
         try:
             run, note = run_of(row)
-            predictions.append(Prediction(row=row, times=closed_loop(run), reason=note))
+            predictions.append(Prediction(row=row, run=run, times=closed_loop(run), reason=note))
         except Unpredictable as error:
-            predictions.append(Prediction(row=row, times=None, reason=str(error)))
+            predictions.append(Prediction(row=row, run=None, times=None, reason=str(error)))
     return predictions
 
 
@@ -171,23 +177,43 @@ def _together(run: Run) -> ServedTimes:
 
 
 def _apart(run: Run, prefill_group: Group) -> ServedTimes:
-    """Prompts queue at the prefill workers, decode steps carry no prompts; the hand-over is left out (it overlaps with
-    prefill layer by layer)."""
-    worker, clients = run.decode.worker, run.concurrency / run.decode.replicas
+    """Prompts queue at the prefill workers, decode steps carry no prompts, caches cross the network in between.
+
+    The hand-over takes what the fullest device of either side sends or receives, after the last layer is read: engines
+    overlap a part of it, so this is its most. Published runs of workers apart last some ten rounds of their clients,
+    whatever the engine, so the opening burst weighs :data:`OPENING_SHARE_APART` at the most. Clients that wait for room at
+    the decode workers hold their first token back.
+    """
+    worker, reader = run.decode.worker, prefill_group.worker
+    clients, readers = run.concurrency / run.decode.replicas, run.concurrency / prefill_group.replicas
     prompt, output = run.prompt_tokens, run.output_tokens
-    reader = prefill_group.worker
     prefill = prefill_time(reader)
     busy = float(prefill.busy_s(np.array([prompt]))[0]) + prefill.per_chunk
     own = float(prefill.own_s(np.array([prompt]))[0]) + prefill.per_chunk + reader.engine.request_overhead_s
+    own += max(_hand_over_s(one, prompt) for one in (worker, reader))
     decoding = clients
     for _ in range(20):
-        batch = in_flight(worker, clients=max(1.0, decoding), prompt_tokens=prompt, output_tokens=output)
+        batch = in_flight(
+            worker,
+            clients=max(1.0, decoding),
+            prompt_tokens=prompt,
+            output_tokens=output,
+            max_sequences=run.max_sequences,
+        )
         step = _step_s(worker, batch, prompt + output / 2.0)
-        readers = run.concurrency / prefill_group.replicas
         wait = repairman_wait(readers, busy, output * step)
         decoding = clients * output * step / (output * step + wait + own)
-    opening = reader.coefficients.opening_share * readers * busy
-    return ServedTimes(ttft_s=own + QUEUE_SHARE * wait + opening + step, itl_s=step)
+    opening_share = min(reader.coefficients.opening_share, OPENING_SHARE_APART)
+    room = (1.0 - opening_share / 2.0) * max(0.0, decoding - batch) / batch * output * step
+    return ServedTimes(ttft_s=own + QUEUE_SHARE * wait + opening_share * readers * busy + room + step, itl_s=step)
+
+
+def _hand_over_s(worker: Worker, prompt: float) -> float:
+    """Seconds in which a device passes its part of a prompt's cache through its share of the network card."""
+    device = worker.device
+    bandwidth = device.nic_bandwidth / device.logical_per_unit or device.pcie_bandwidth
+    held = kv_shape(worker.model, worker.precision, worker.cut).held(prompt)
+    return held / bandwidth if bandwidth > 0.0 else math.inf
 
 
 def _step_s(worker: Worker, batch: float, context: float) -> float:
@@ -378,6 +404,10 @@ def _engine(name: str) -> Engine:
 
 
 def _number(row: Measurement, column: str) -> float:
-    if column not in row.numbers:
-        raise Unpredictable(f"{column} is {row.text(column)!r}, not a number" if row.text(column) else f"{column} is empty")
-    return row.numbers[column]
+    if column in row.numbers:
+        return row.numbers[column]
+    found = row.text(column)
+    if not found:
+        raise Unpredictable(f"{column} is empty")
+    hint = "; give the degrees of a layout as numbers in tp, pp, attention_dp and moe_ep" if column == "tp" else ""
+    raise Unpredictable(f"{column} is {found!r}, not a number{hint}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from epd_models.measurements import REQUIRED, MeasurementsError, duplicates, read_measurements
+from epd_models.measurements import REQUIRED, MeasurementsError, contradictions, duplicates, read_measurements
 
 HEADER = ",".join(REQUIRED)
 GOOD = "meta-llama/Llama-3.1-70B,fp8,h200_sxm,vllm,8,8,1024,1024,16,108.9,9.7"
@@ -69,11 +69,50 @@ def test_all_complaints_come_together():
     assert [line.split(":")[1] for line in said.splitlines()] == ["2", "4"]
 
 
-def test_seconds_in_a_column_of_milliseconds_are_noticed():
-    """No engine answers a token every 0.0097 ms."""
-    said = complaints(GOOD.replace("9.7", "0.0097").replace("108.9", "0.1089"))
-    assert "runs.csv:2: itl_ms: expected milliseconds, found a median of 0.0097 in the column" in said
-    assert "multiply by 1000" in said
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            ",9.7",
+            ",0.0097",
+            "runs.csv:2: itl_ms: expected milliseconds, found 0.0097 (this looks like seconds: multiply by 1000",
+        ),
+        ("108.9", "0.1089", "runs.csv:2: ttft_ms: expected milliseconds, found 0.1089 (this looks like seconds"),
+        (",9.7", ",97000", "runs.csv:2: itl_ms: expected milliseconds, found 97000 (this looks like microseconds: divide"),
+    ],
+)
+def test_other_units_in_a_column_of_milliseconds_are_noticed(old, new, expected):
+    """No engine answers a token every 0.0097 ms, and nobody waits 97 s for one; one such row is enough."""
+    assert expected in complaints(GOOD.replace(old, new), GOOD)
+
+
+def test_other_separators_are_named():
+    """A table exported where decimal numbers have commas."""
+    said = complaints(GOOD.replace(",", ";"), header=HEADER.replace(",", ";"))
+    assert said.startswith(
+        "runs.csv:1: the columns are separated by semicolons, expected commas (save it as CSV with commas"
+    )
+    assert "separated by tabs" in complaints(GOOD, header=HEADER.replace(",", "\t"))
+
+
+def test_a_byte_order_mark_and_empty_lines_are_passed_over():
+    """As spreadsheets write them."""
+    (row,) = read_measurements(f"\ufeff{HEADER}\r\n\r\n{GOOD}\r\n,,,,,,,,,,\r\n")
+    assert (row.text("model"), row.line) == ("meta-llama/Llama-3.1-70B", 3)
+
+
+def test_a_file_of_bad_rows_is_not_listed_to_the_end():
+    """Twenty complaints, then how many more."""
+    said = complaints(*[GOOD.replace("9.7", "-1")] * 50).splitlines()
+    assert len(said) == 21
+    assert said[-1] == "runs.csv:22: and 30 more from here on"
+
+
+def test_rows_that_contradict_earlier_ones_are_found():
+    """The same setting twice as fast; a tenth faster is another day, another concurrency another setting."""
+    lines = [GOOD, GOOD.replace("9.7", "4.7"), GOOD.replace("9.7", "8.8"), GOOD.replace(",16,", ",8,").replace("9.7", "4")]
+    rows = read_measurements("\n".join([HEADER, *lines]) + "\n")
+    assert contradictions(rows) == [(3, 2, "itl_ms", pytest.approx(4.7 / 9.7))]
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", "the file is empty"), (HEADER + "\n", "a header and no rows")])

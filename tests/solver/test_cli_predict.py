@@ -83,7 +83,7 @@ def test_output_goes_to_a_file_and_repeats_are_warned_of(epd_opt, tmp_path):
     [
         ([HEADER.replace("itl_ms", "itl"), ROWS[0]], "runs.csv:1:1: column itl_ms is missing (is 'itl' meant for itl_ms"),
         ([HEADER, ROWS[0].replace("9.7", "-9.7")], "runs.csv:2:1: itl_ms: expected a number above 0, found -9.7"),
-        ([HEADER, ROWS[0].replace("9.7", "0.0097")], "these look like seconds: multiply by 1000"),
+        ([HEADER, ROWS[0].replace("9.7", "0.0097")], "this looks like seconds: multiply by 1000"),
         ([HEADER, ROWS[2]], "runs.csv:2:1: no model card is called 'No-Such-Model'"),
         (
             [HEADER, ROWS[0].replace("h200_sxm", "h2oo_sxm")],
@@ -105,3 +105,62 @@ def test_a_file_that_is_not_there_ends_with_three(monkeypatch, capsys):
         main()
     assert ended.value.code == 3
     assert "nowhere.csv" in capsys.readouterr().err
+
+
+def test_prefill_and_decode_apart_are_summed_up_by_themselves(epd_opt):
+    """A row of each mode: each has its line, and so have both together."""
+    header = f"{HEADER},mode,notes"
+    apart = "deepseek-ai/DeepSeek-V3,fp8,h200_sxm,trtllm,64,8,8192,1024,768,8836,44.0,disagg,P5(tp8 mep8) D3(adp8 mep8)"
+    code, out, err = epd_opt(header, f"{ROWS[0]},agg,", apart, options=["--json"])
+    summary = json.loads(out)["summary"]
+    assert code == 0
+    assert [(group["model"], group["mode"], group["rows"]) for group in summary[2:]] == [
+        ("all", "agg", 1),
+        ("all", "disagg", 1),
+        ("all", "", 2),
+    ]
+    assert summary[1]["itl_median_error_percent"] < 30
+    assert "disagg" in err
+
+
+def test_measured_times_that_contradict_themselves_are_remarked(epd_opt):
+    """448 prompts of 15,000 tokens in 7.6 s on two GB200 (silicon_sample.csv, Apache-2.0 package aiconfigurator) are more
+    than their peak FLOP/s; the prediction stands beside the remark."""
+    line = "nvidia/Qwen3-32B-NVFP4,fp4,gb200,trtllm,2,2,15000,500,448,746.4,13.666"
+    code, out, _ = epd_opt(HEADER, line)
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert code == 0
+    assert float(row["predicted_itl_ms"]) > 50
+    assert "the device takes" in row["reason"]
+
+
+def test_times_of_the_same_setting_far_apart_are_warned_of(epd_opt):
+    """Which of the two is right is not ours to say."""
+    code, _, err = epd_opt(HEADER, ROWS[0], ROWS[0].replace("9.7", "4.85"))
+    assert code == 0
+    assert "warning: runs.csv:3: itl_ms is 0.5 times that of line 2, the same setting; both count" in err
+
+
+def test_layouts_and_limits_in_cells(epd_opt):
+    """A layout name gets a reason with a hint; a limit of sequences lengthens the wait and shortens the interval."""
+    header = f"{HEADER},max_sequences"
+    rows = [f"{ROWS[0].replace(',16,', ',128,')},{limit}" for limit in ("", "8")]
+    code, out, _ = epd_opt(header, f"{ROWS[0].replace(',8,8,', ',8,DEP8,')},", *rows)
+    layout, free, limited = csv.DictReader(io.StringIO(out))
+    assert code == 0
+    assert layout["reason"] == (
+        "tp is 'DEP8', not a number; give the degrees of a layout as numbers in tp, pp, attention_dp and moe_ep"
+    )
+    assert float(limited["predicted_itl_ms"]) < float(free["predicted_itl_ms"])
+    assert float(limited["predicted_ttft_ms"]) > 10 * float(free["predicted_ttft_ms"])
+
+
+def test_files_that_are_no_tables_end_with_three(epd_opt, tmp_path, monkeypatch):
+    """Nothing in it, semicolons, a picture."""
+    assert "the file is empty" in epd_opt("")[2]
+    assert "separated by semicolons, expected commas" in epd_opt(HEADER.replace(",", ";"), ROWS[0].replace(",", ";"))[2]
+    (tmp_path / "picture.csv").write_bytes(b"\x89PNG\r\n\x1a\n")
+    monkeypatch.setattr("sys.argv", ["epd-opt", "predict", str(tmp_path / "picture.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3

@@ -16,7 +16,7 @@ from epd_models.calibrate import Calibrated, Calibration, Coefficient, Errors, F
 from epd_models.calibrate import calibrate as calibrated_by
 from epd_models.calibrate.card import card_documents, card_key, card_text
 from epd_models.calibrate.identify import ENOUGH
-from epd_opt.cli.measured import problem, read_rows
+from epd_opt.cli.measured import problem, read_rows, warn_of_contradictions
 from epd_opt.cli.terminal import echo_json
 from epd_opt.errors import InvalidInput, UsageError
 
@@ -55,6 +55,7 @@ def calibrate(measurements: str, output: str | None, as_json: bool, quiet: bool)
     elif output is None:
         click.echo("---\n".join(card_text(card) for card in cards.values()), nl=False)
     if not quiet:
+        warn_of_contradictions(name, rows)
         click.echo(_report(calibration, len(rows)), nl=False, err=True)
         for path, card in paths.items():
             click.echo(f"wrote {path}: apply it as coefficients: {path} on devices of architecture {card['from']}", err=True)

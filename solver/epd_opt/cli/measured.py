@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from epd_models.measurements import Measurement, MeasurementsError, read_measurements
+import click
+
+from epd_models.measurements import Measurement, MeasurementsError, contradictions, read_measurements
 from epd_opt.errors import InvalidInput, Problem
 
 MOST_BYTES = 64 * 2**20
 """Size of a file beyond which it is not one of measurements."""
+
+MOST_WARNINGS = 10
+"""Rows that are warned of by name."""
 
 
 def read_rows(path: str) -> tuple[tuple[Measurement, ...], str]:
@@ -40,6 +46,16 @@ def read_rows(path: str) -> tuple[tuple[Measurement, ...], str]:
         raise InvalidInput(
             problem(error.file, one.line, one.message, path=one.column, hint=one.hint) for one in error.complaints
         ) from None
+
+
+def warn_of_contradictions(name: str, rows: Sequence[Measurement]) -> None:
+    """Say on standard error which rows have the setting of an earlier one and quite other times."""
+    found = contradictions(rows)
+    for line, earlier, column, ratio in found[:MOST_WARNINGS]:
+        text = f"{column} is {ratio:.2g} times that of line {earlier}, the same setting; both count"
+        click.echo(f"warning: {name}:{line}: {text}", err=True)
+    if len(found) > MOST_WARNINGS:
+        click.echo(f"warning: {name}: {len(found) - MOST_WARNINGS} more rows like these", err=True)
 
 
 def problem(file: str, line: int, message: str, *, path: str = "", hint: str = "") -> Problem:

@@ -6,15 +6,16 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from epd_models.measurements import Measurement, duplicates
+from epd_models.plausible import remarked
 from epd_models.serving import Prediction
 from epd_models.serving import predict as predict_rows
-from epd_opt.cli.measured import problem, read_rows
+from epd_opt.cli.measured import problem, read_rows, warn_of_contradictions
 from epd_opt.cli.terminal import echo_json
 from epd_opt.errors import InvalidInput, UsageError
 
@@ -35,7 +36,7 @@ def predict(measurements: str, output: str | None, as_json: bool, quiet: bool) -
     error summary per model, GPU and engine goes to standard error.
     """
     rows, name = read_rows(measurements)
-    predictions = predict_rows(rows)
+    predictions = [remarked(prediction) for prediction in predict_rows(rows)]
     if all(p.times is None for p in predictions):
         raise InvalidInput(problem(name, p.row.line, p.reason) for p in predictions)
     groups = _groups(predictions)
@@ -52,6 +53,7 @@ def predict(measurements: str, output: str | None, as_json: bool, quiet: bool) -
     if not quiet:
         for line, earlier in duplicates(rows):
             click.echo(f"warning: {name}:{line}: says the same as line {earlier}; it counts twice", err=True)
+        warn_of_contradictions(name, rows)
         click.echo(_summary(groups, predictions), nl=False, err=True)
     return 0
 
@@ -77,16 +79,17 @@ def _table(rows: Sequence[Measurement], predictions: Sequence[Prediction]) -> st
 
 
 def _groups(predictions: Sequence[Prediction]) -> list[dict[str, str | int | float | None]]:
-    """Errors per (model, gpu, engine), the whole last; rows without measurements count as predicted only."""
+    """Errors per (model, gpu, engine, mode), then overall; rows without measurements count as predicted only."""
     keys = list(dict.fromkeys(_key(p.row) for p in predictions))
     groups = [(key, [p for p in predictions if _key(p.row) == key]) for key in keys]
     if len(groups) > 1:
-        groups.append((("all", "", ""), list(predictions)))
+        groups += _overall(predictions)
     return [
         {
             "model": key[0],
             "gpu": key[1],
             "engine": key[2],
+            "mode": key[3],
             "rows": len(members),
             "predicted": sum(p.times is not None for p in members),
             **_errors("itl", [(p.row.itl_s, p.times.itl_s) for p in members if p.times is not None]),
@@ -96,8 +99,23 @@ def _groups(predictions: Sequence[Prediction]) -> list[dict[str, str | int | flo
     ]
 
 
-def _key(row: Measurement) -> tuple[str, str, str]:
-    return row.text("model"), row.text("gpu"), row.text("engine")
+def _overall(predictions: Sequence[Prediction]) -> Iterator[tuple[tuple[str, str, str, str], list[Prediction]]]:
+    """All rows; where they differ in it, the modes by themselves, and what the file marks as good with both times."""
+    modes = sorted({_key(p.row)[3] for p in predictions})
+    if len(modes) > 1:
+        for mode in modes:
+            yield ("all", "", "", mode), [p for p in predictions if _key(p.row)[3] == mode]
+    if any(p.row.text("quality") not in ("", "ok") for p in predictions):
+        for mode in modes:
+            good = [p for p in predictions if _key(p.row)[3] == mode and p.row.text("quality") in ("", "ok")]
+            timed = [p for p in good if p.row.ttft_s is not None and p.row.itl_s is not None]
+            yield ("all marked ok, both times", "", "", mode), timed
+    yield ("all", "", "", ""), list(predictions)
+
+
+def _key(row: Measurement) -> tuple[str, str, str, str]:
+    mode = "disagg" if row.text("mode") == "disagg" else "agg"
+    return row.text("model"), row.text("gpu"), row.text("engine"), mode
 
 
 def _errors(name: str, pairs: Sequence[tuple[float | None, float]]) -> dict[str, float | None]:
@@ -116,7 +134,7 @@ def _summary(groups: Sequence[dict[str, str | int | float | None]], predictions:
     def figure(value: str | int | float | None) -> str:
         return f"{value:.1f}" if isinstance(value, float) else "-"
 
-    counted = ("model", "gpu", "engine", "rows", "predicted")
+    counted = ("model", "gpu", "engine", "mode", "rows", "predicted")
     heads: tuple[str, ...] = (*counted, "ITL median %", "mean %", "TTFT median %", "mean %")
     lines = [heads]
     for group in groups:
@@ -125,7 +143,7 @@ def _summary(groups: Sequence[dict[str, str | int | float | None]], predictions:
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     text = "absolute errors of predictions against measurements\n"
     for line in lines:
-        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        cells = [cell.ljust(w) if i < 4 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
         text += "  ".join(cells).rstrip() + "\n"
     reasons: dict[str, int] = {}
     for prediction in predictions:
