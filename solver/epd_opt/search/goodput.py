@@ -17,7 +17,7 @@ from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.ceiling import ceiling
 from epd_opt.search.fitting import fitting
-from epd_opt.search.task import Found, Means, NoPlan, Task, rounded_down
+from epd_opt.search.task import Found, Means, NoPlan, Task, pruned, rounded_down
 from epd_opt.solution import replica_counts
 
 _NOTHING = 1e-6
@@ -46,18 +46,20 @@ def most_demand(task: Task) -> Found | NoPlan:
     why = unservable(task.resolved, offered)
     if why is not None:
         return NoPlan(why=why)
-    most = ceiling(task.pruned(offered), task.means.clock)
+    problem = task.pruned(offered)
+    most = ceiling(problem, task.means.clock)
     task.means.say(f"at most {most:.6g} times the demand")
     if offered.behaviours and most > 0.0 and not 1.0 / _NEAR <= most <= _NEAR:
         hint = rounded_down(most)
         offered = task.offering_at([hint])
-        most = ceiling(task.pruned(offered), task.means.clock)
-    found = largest(task.pruned(offered, most), most, task.means) if most > 0.0 else None
+        problem = task.pruned(offered)
+        most = ceiling(problem, task.means.clock)
+    found = largest(pruned(problem, most), most, task.means) if most > 0.0 else None
     if isinstance(found, Outcome):
         return NoPlan(outcome=found)
     if found is None:
         multiple = (most or 1.0) * 1e-3
-        return NoPlan(why=task.limiting(task.pruned(offered, multiple).at(multiple)))
+        return NoPlan(why=task.limiting(pruned(problem, multiple).at(multiple)))
     task.means.say(f"{found.multiple:.6g} times the demand, at most {found.bound:.6g}")
     return _cheapest(task, offered, found, hint)
 
