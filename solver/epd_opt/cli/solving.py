@@ -50,7 +50,7 @@ def solve(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Find the cheapest fleet that meets every target.
+    """Find the fleet that meets every target and is best by the objective: cheapest, or largest.
 
     INSTANCE is a YAML or JSON file, or - for standard input. The plan goes to standard output, everything else to
     standard error.

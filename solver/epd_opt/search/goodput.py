@@ -22,8 +22,11 @@ from epd_opt.solution import replica_counts
 
 _NOTHING = 1e-6
 """Share of the largest demand below which nothing is served: solvers cannot tell so little from none."""
-_NEAR = 1.25
-"""Operating points made for a demand serve others within this factor as well."""
+_BELOW, _ABOVE = 1.25, 1.01
+"""Operating points made for a demand cover pools up to it: they serve for any that is lower by no more than the first
+factor, and for hardly any that is higher."""
+_ROUNDS = 4
+"""Times that operating points are made, each time for the bound on the multiple that the last ones gave."""
 
 
 def most_demand(task: Task) -> Found | NoPlan:
@@ -41,19 +44,18 @@ def most_demand(task: Task) -> Found | NoPlan:
     if not task.resolved.demands:
         message = "goodput is a multiple of the rates, and all rates are 0"
         raise InvalidInput([Problem(path="workload.classes", message=message, hint="give rate_per_s")])
-    hint = 1.0
-    offered = task.offering_at([hint])
-    why = unservable(task.resolved, offered)
-    if why is not None:
-        return NoPlan(why=why)
-    problem = task.pruned(offered)
-    most = ceiling(problem, task.means.clock)
-    task.means.say(f"at most {most:.6g} times the demand")
-    if offered.behaviours and most > 0.0 and not 1.0 / _NEAR <= most <= _NEAR:
+    most = 1.0
+    for _ in range(_ROUNDS):
         hint = rounded_down(most)
         offered = task.offering_at([hint])
+        why = unservable(task.resolved, offered)
+        if why is not None:
+            return NoPlan(why=why)
         problem = task.pruned(offered)
         most = ceiling(problem, task.means.clock)
+        task.means.say(f"at most {most:.6g} times the demand")
+        if not offered.behaviours or most <= 0.0 or hint / _BELOW <= most <= hint * _ABOVE:
+            break
     found = largest(pruned(problem, most), most, task.means) if most > 0.0 else None
     if isinstance(found, Outcome):
         return NoPlan(outcome=found)
