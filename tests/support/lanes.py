@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epd_models.stages.encode import EncodeTime
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
 from epd_opt.simulate.lane import Lane
+from epd_opt.simulate.times import ImageTimes
 
 
 @dataclass(kw_only=True)
@@ -58,11 +58,9 @@ class PlainEncoders:
     slowdown: float = 0.0
     stall: float = 0.0
 
-    def image(self, job: Job) -> EncodeTime:
-        return EncodeTime(decode_s=0.0, process_s=0.0, device_s=job.megapixels)
-
-    def each_s(self, time: EncodeTime, processes: int, *, beside_loop: bool = False) -> float:
-        return time.device_s
+    def image(self, job: Job) -> ImageTimes:
+        each = [job.megapixels] * (self.processes + 1)
+        return ImageTimes(job.megapixels, job.megapixels, each, each)
 
 
 class Witness:

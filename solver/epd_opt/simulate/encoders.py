@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
-from epd_models.stages.encode import EncodeTime
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
-from epd_opt.simulate.times import EncoderTimes
+from epd_opt.simulate.times import EncoderTimes, ImageTimes
 
 _MOMENT_S = 1e-8
 """Work below this is done: less than what a time of some months can tell apart."""
@@ -19,7 +19,7 @@ class _Task:
 
     __slots__ = ("image", "images", "job", "left", "seconds")
 
-    def __init__(self, job: Job, images: int, image: EncodeTime) -> None:
+    def __init__(self, job: Job, images: int, image: ImageTimes) -> None:
         self.job = job
         self.images = images
         self.image = image
@@ -84,16 +84,19 @@ class EncoderBank:
             self._queued_s += self._nominal_s(task)
 
     def _nominal_s(self, task: _Task) -> float:
-        return task.images * self.times.each_s(task.image, self.times.processes)
+        return task.images * task.image.alone[self.times.processes]
 
     def _progress(self, time: float) -> None:
         """Account for what was done since the last change."""
         passed = time - self._since
-        for task in self._running:
-            done = min(passed / task.seconds, task.left)
-            task.left -= done
-            self.device_s += done * task.images * task.image.device_s
         self._since = time
+        if passed > 0.0:
+            for task in self._running:
+                done = passed / task.seconds
+                if done > task.left:
+                    done = task.left
+                task.left -= done
+                self.device_s += done * task.images * task.image.device_s
 
     def replan(self, time: float) -> None:
         """The loop beside has begun or ended its work."""
@@ -104,15 +107,19 @@ class EncoderBank:
     def _replan(self, time: float) -> None:
         """Speeds for the processes now at work, and the next of them to end."""
         self._version += 1
-        times, busy = self.times, len(self._running)
-        beside = self.loop_busy()
-        soonest = float("inf")
+        running, stall = self._running, self.times.stall
+        busy, beside = len(running), self.pressure is not None and self.loop_busy()
+        soonest = math.inf
         pressure = 0.0
-        for task in self._running:
-            each = times.each_s(task.image, busy, beside_loop=beside)
-            task.seconds = task.images * each
-            pressure += times.stall * task.image.device_s / each
-            soonest = min(soonest, task.left * task.seconds)
+        for task in running:
+            image = task.image
+            each = image.beside[busy] if beside else image.alone[busy]
+            task.seconds = seconds = task.images * each
+            if stall:
+                pressure += stall * image.device_s / each
+            remaining = task.left * seconds
+            if remaining < soonest:
+                soonest = remaining
         if busy:
             self.clock.at(time + soonest, self._end, self._version)
         if self.pressure is not None:
@@ -122,13 +129,17 @@ class EncoderBank:
         if version != self._version:
             return
         self._progress(time)
-        ended = [task for task in self._running if task.left * task.seconds <= _MOMENT_S]
-        self._running = [task for task in self._running if task.left * task.seconds > _MOMENT_S]
-        while self._queue and len(self._running) < self.times.processes:
-            task = self._queue.popleft()
+        ended: list[_Task] = []
+        running: list[_Task] = []
+        for task in self._running:
+            (ended if task.left * task.seconds <= _MOMENT_S else running).append(task)
+        self._running = running
+        queue, processes = self._queue, self.times.processes
+        while queue and len(running) < processes:
+            task = queue.popleft()
             self._queued_s -= self._nominal_s(task)
-            self._running.append(task)
-        if not self._queue:
+            running.append(task)
+        if not queue:
             self._queued_s = 0.0
         self._replan(time)
         for task in ended:

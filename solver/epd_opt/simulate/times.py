@@ -105,6 +105,29 @@ class LaneTimes:
         return self.replica.kv.held(self._longest if self.replica.reserves_all else 0.0, images=images)
 
 
+class ImageTimes:
+    """Times of one kind of image on a replica.
+
+    Attributes
+    ----------
+    device_s, serial_s : float
+        Device time, and seconds that a process takes for it when the others rest.
+    alone, beside : list of float
+        Seconds for it while so many processes of the device work, without and with a loop at work beside them.
+    decoding_s : dict of int to float
+        Seconds until so many sources are decoded.
+    """
+
+    __slots__ = ("alone", "beside", "decoding_s", "device_s", "serial_s")
+
+    def __init__(self, device_s: float, serial_s: float, alone: list[float], beside: list[float]) -> None:
+        self.device_s = device_s
+        self.serial_s = serial_s
+        self.alone = alone
+        self.beside = beside
+        self.decoding_s: dict[int, float] = {}
+
+
 class EncoderTimes:
     """Times of images on the encoder processes of a replica, or in the loop of one that encodes in line.
 
@@ -123,17 +146,34 @@ class EncoderTimes:
         self.processes = replica.pool.encoder_processes
         self.slowdown = engine.shared_slowdown if shared else 0.0
         self.stall = engine.shared_stall if shared else 0.0
-        self._images: dict[tuple[ImageLoad, float], EncodeTime] = {}
+        self._times: dict[tuple[ImageLoad, float], EncodeTime] = {}
+        self._images: dict[int, tuple[ImageLoad, float, ImageTimes]] = {}
 
-    def image(self, job: Job) -> EncodeTime:
-        """One of its images."""
+    def image(self, job: Job) -> ImageTimes:
+        """One of its images; requests of a class share theirs, which are known by identity."""
+        known = self._images.get(id(job.image))
+        if known is not None and known[0] is job.image and known[1] == job.megapixels:
+            return known[2]
         assert job.image is not None
-        key = (job.image, job.megapixels)
-        found = self._images.get(key)
+        if len(self._images) >= _MOST_REMEMBERED:
+            self._images.clear()
+        time = self._time(job.image, job.megapixels)
+        busy = range(self.processes + 1)
+        found = ImageTimes(
+            time.device_s,
+            time.serial_s,
+            [parts.process_seconds(time, max(1, n)) for n in busy],
+            [parts.process_seconds(time, max(1, n), self.slowdown) for n in busy],
+        )
+        self._images[id(job.image)] = (job.image, job.megapixels, found)
+        return found
+
+    def _time(self, image: ImageLoad, megapixels: float) -> EncodeTime:
+        found = self._times.get((image, megapixels))
         if found is None:
-            if len(self._images) >= _MOST_REMEMBERED:
-                self._images.clear()
-            found = self._images[key] = self.replica.image(job.image, job.megapixels)
+            if len(self._times) >= _MOST_REMEMBERED:
+                self._times.clear()
+            found = self._times[image, megapixels] = self.replica.image(image, megapixels)
         return found
 
     def in_line_s(self, job: Job) -> float:
@@ -144,12 +184,14 @@ class EncoderTimes:
         """Seconds until the sources of its images are decoded; they take no time from the processes that encode."""
         if not job.images:
             return 0.0
-        processes = max(1, self.processes)
-        return float(parts.decoding_s(self.image(job), self.replica.entry, np.array([float(job.images)]), processes)[0])
-
-    def each_s(self, time: EncodeTime, processes: int, *, beside_loop: bool = False) -> float:
-        """Seconds of one image while so many processes of the device work, and perhaps a loop beside them."""
-        return parts.process_seconds(time, processes, self.slowdown if beside_loop else 0.0)
+        image = self.image(job)
+        found = image.decoding_s.get(job.images)
+        if found is None:
+            assert job.image is not None
+            time, processes = self._time(job.image, job.megapixels), max(1, self.processes)
+            found = float(parts.decoding_s(time, self.replica.entry, np.array([float(job.images)]), processes)[0])
+            image.decoding_s[job.images] = found
+        return found
 
 
 def split(images: int, ways: int) -> list[int]:
