@@ -218,10 +218,11 @@ def _hand_over_s(worker: Worker, prompt: float) -> float:
 
 def _step_s(worker: Worker, batch: float, context: float) -> float:
     lane = batch / worker.cut.pipeline
-    step = decode_step(worker, sequences=lane)
     if worker.ratios.decode is None:
+        step = decode_step(worker, sequences=lane)
         return step.seconds(lane, context) / step.tokens
-    return float(decode_seconds(worker, np.array([lane]), np.array([context]))[0]) / step.tokens
+    tokens = 1.0 + (worker.engine.speculative.accepted_tokens if worker.engine.speculative else 0.0)
+    return float(decode_seconds(worker, np.array([lane]), np.array([context]))[0]) / tokens
 
 
 def repairman_wait(clients: float, service_s: float, think_s: float) -> float:

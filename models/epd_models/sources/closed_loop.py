@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 DOMINATES = 0.5
 """Least part of a time that a stage must take for the time to tell of it."""
 _WIDEST = 300.0
-"""Ratios are sought between this and its inverse."""
+"""Ratios beyond this or its inverse explain nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,7 @@ class LoopRun:
         explains it."""
         if self.itl_s is None:
             return None
-        step = self.times(1.0, prompts).itl_s
-        if (self.times(1.01, prompts).itl_s / step - 1.0) / 0.01 < DOMINATES:
+        if self.times(2.0, prompts).itl_s / self.times(1.0, prompts).itl_s - 1.0 < DOMINATES:
             return None
         return _solved(lambda r: self.times(r, prompts).itl_s, self.itl_s)
 
@@ -148,19 +147,9 @@ _STEPS, _NUDGE = 12, 1e-3
 
 
 def _solved(time: Callable[[float], float], wanted: float) -> float | None:
-    """The ratio at which a time that grows with it comes to ``wanted``; None where none within reason does."""
-    if math.isclose(time(1.0), wanted, rel_tol=1e-7):
+    """The ratio at which a time that is affine in it comes to ``wanted``; None where none within reason does."""
+    at_one = time(1.0)
+    if math.isclose(at_one, wanted, rel_tol=1e-7):
         return 1.0
-    low, high = -math.log(_WIDEST), math.log(_WIDEST)
-    at_low, at_high = time(math.exp(low)) - wanted, time(math.exp(high)) - wanted
-    if at_low > 0.0 or at_high < 0.0:
-        return None
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        if time(math.exp(middle)) > wanted:
-            high = middle
-        else:
-            low = middle
-        if high - low < 1e-8:
-            break
-    return math.exp((low + high) / 2.0)
+    ratio = 1.0 + (wanted - at_one) / (time(2.0) - at_one)
+    return ratio if 1.0 / _WIDEST < ratio < _WIDEST else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -160,16 +161,32 @@ def build(settings: Mapping[str, Any], subject: Subject, *, embedded: Mapping[st
     MeasurementsError
         The file makes no sense, contradicts itself, or says nothing about the entry.
     """
-    file, text = str(settings["file"]), str(settings["csv"])
+    # Studies read the same file for every variation of an instance.
+    key = hashlib.sha256(repr((sorted(settings.items()), subject)).encode("utf-8", "surrogatepass")).hexdigest()
+    if key not in _built:
+        if len(_built) >= _MOST_BUILT:
+            _built.clear()
+        _built[key] = _build(str(settings["file"]), str(settings["csv"]), bool(settings.get("strict", False)), subject)
+    return _built[key]
+
+
+_built: dict[str, Profile] = {}
+_MOST_BUILT = 64
+
+
+def _build(file: str, text: str, strict: bool, subject: Subject) -> Profile:
     gathered = _Gathered()
-    if is_stage_file(text):
-        _gather_stages(read_stage_rows(text, file=file), subject, gathered)
-    else:
-        _gather_runs(read_measurements(text, file=file), subject, gathered)
+    try:
+        if is_stage_file(text):
+            _gather_stages(read_stage_rows(text, file=file), subject, gathered)
+        else:
+            _gather_runs(read_measurements(text, file=file), subject, gathered)
+    except _Complaints as error:
+        raise MeasurementsError(file, error.complaints) from None
     _check_units(gathered)
     if gathered.complaints:
         raise MeasurementsError(file, gathered.complaints)
-    return _profile(file, bool(settings.get("strict", False)), subject, gathered)
+    return _profile(file, strict, subject, gathered)
 
 
 def _profile(file: str, strict: bool, subject: Subject, gathered: _Gathered) -> Profile:
@@ -225,6 +242,8 @@ def _gather_runs(rows: Sequence[Measurement], subject: Subject, gathered: _Gathe
     chosen = _about(named, subject, gathered, columns)
     mine = [row for row in rows if row.line in chosen]
     _check_agreement(_run_settings(mine), gathered)
+    if gathered.complaints:
+        return
     runs: list[tuple[int, LoopRun]] = []
     for row in mine:
         run = _loop_run(row, subject, gathered)
@@ -373,36 +392,47 @@ def _gather_image(row: StageRow, stated: str, subject: Subject, gathered: _Gathe
 def _about(
     named: Sequence[tuple[int, str, str, str]], subject: Subject, gathered: _Gathered, columns: Mapping[str, str]
 ) -> set[int]:
-    """Lines of the rows about the entry: its model, SKU and engine. Names that nothing is called are complaints, and so is a
-    file without any such row."""
+    """Lines of the rows about the entry: its model, SKU and engine.
+
+    Names that nothing is called are remarked on, as predictions of such rows are; where no row is about the entry they are
+    complaints, since one of them may be meant for it.
+    """
     ours_model = _names(subject.model.name, subject.model.aliases)
     ours_device = _names(subject.device.sku, (*subject.device.aliases, subject.entry))
     chosen: set[int] = set()
-    seen: dict[tuple[str, str, str], None] = {}
+    unknown: list[Complaint] = []
     verdicts: dict[tuple[str, str], bool | str] = {}
     for line, model, sku, engine in named:
-        same = []
         for kind, name in (("model", model), ("sku", sku)):
             if (kind, name) not in verdicts:
-                verdicts[kind, name] = (
-                    _is_model(name, subject.model, ours_model) if kind == "model" else _is_device(name, ours_device)
-                )
+                is_ours = _is_model(name, subject.model, ours_model) if kind == "model" else _is_device(name, ours_device)
+                verdicts[kind, name] = is_ours
             verdict = verdicts[kind, name]
             if isinstance(verdict, str):
                 ours = subject.model.name if kind == "model" else subject.device.sku
                 hint = f"{subject.entry} is about {ours}"
-                gathered.complaints.append(Complaint(line=line, column=columns[kind], message=verdict, hint=hint))
-            same.append(verdict is True)
-        seen[model, sku, engine] = None
-        if all(same) and engine in ("", subject.engine.name):
+                unknown.append(Complaint(line=line, column=columns[kind], message=verdict, hint=hint))
+        if verdicts["model", model] is True and verdicts["sku", sku] is True and engine in ("", subject.engine.name):
             chosen.add(line)
-    if not chosen and not gathered.complaints:
-        found = "; ".join(f"{m} on {s}{f' with {e}' if e else ''}" for m, s, e in list(seen)[:4])
-        wanted = f"{subject.model.name} on {subject.device.sku} with {subject.engine.name}"
-        more = f" and {len(seen) - 4} more" if len(seen) > 4 else ""
-        message = f"no row is about {wanted}; the rows are about {found}{more}"
-        gathered.complaints.append(Complaint(line=named[0][0], message=message))
-    return chosen
+    if chosen:
+        for complaint in unknown:
+            gathered.leave_out(complaint.line, complaint.message)
+        return chosen
+    if unknown:
+        raise _Complaints(unknown)
+    seen = list(dict.fromkeys(row[1:] for row in named))
+    found = "; ".join(f"{m} on {s}{f' with {e}' if e else ''}" for m, s, e in seen[:4])
+    wanted = f"{subject.model.name} on {subject.device.sku} with {subject.engine.name}"
+    more = f" and {len(seen) - 4} more" if len(seen) > 4 else ""
+    raise _Complaints([Complaint(line=named[0][0], message=f"no row is about {wanted}; the rows are about {found}{more}")])
+
+
+class _Complaints(Exception):
+    """What leaves nothing to go on with."""
+
+    def __init__(self, complaints: Sequence[Complaint]) -> None:
+        super().__init__(complaints)
+        self.complaints = complaints
 
 
 def _names(name: str, aliases: Iterable[str]) -> set[str]:

@@ -175,6 +175,14 @@ def test_rows_about_others_are_passed_over():
     assert any("weights in fp8, H100-SXM runs them in bf16" in text for text in found.remarks())
 
 
+def test_unknown_names_among_rows_of_the_entry_are_remarked_on():
+    """As in predictions, rows that nobody can place do not stop those that are about the entry; their lines are named."""
+    found = profile(stage_file(*stage_rows(PLAIN), "prefill,Qwen3-VL-9B,H1000,,,,,100,,,5"))
+    assert set(found.language(PLAIN).prefill.ratios) == {1.0}
+    assert any("1 row left out (line 27): no model card is called 'Qwen3-VL-9B'" in text for text in found.remarks())
+    assert any("1 row left out (line 27): no device card is called 'H1000'" in text for text in found.remarks())
+
+
 def test_aliases_and_entry_names_are_names():
     """A row may call the SKU by an alias or by the entry's own name, and the checkpoint by its repository."""
     rows = [
