@@ -2,7 +2,8 @@
 seen.
 
     python benchmarks/fit_coefficients.py RUNS.csv            tables on standard output
-    python benchmarks/fit_coefficients.py RUNS.csv --write    and into the coefficient cards and docs/accuracy.md
+    python benchmarks/fit_coefficients.py RUNS.csv --page     and into docs/accuracy.md, with its picture
+    python benchmarks/fit_coefficients.py RUNS.csv --write    and into the coefficient cards too
 
 RUNS.csv has the columns of `epd-opt predict`; rows count where `quality` is ok (or there is no such column), `mode` is
 aggregated and both times are given. The fit itself is that of `epd-opt calibrate` (:mod:`epd_models.calibrate`), with the
@@ -31,12 +32,13 @@ from epd_models.calibrate.fitting import USUAL, fit
 from epd_models.calibrate.reduced import Reduced, reduce_runs, times
 from epd_models.measurements import Measurement, read_measurements
 from epd_models.plausible import contradiction
-from epd_models.serving import Unpredictable, run_of
+from epd_models.serving import Unpredictable, predict, run_of
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent
 CARDS = ROOT / "models/epd_models/catalog/coefficients"
 PAGE = ROOT / "docs/accuracy.md"
+PICTURE = ROOT / "docs/images/predicted-against-measured.png"
 ENGINES = ("vllm", "sglang", "trtllm")
 SPECULATIVE = ("R1",)
 """Models whose public runs mostly use multi-token prediction without saying so: evaluated, not fitted on."""
@@ -242,6 +244,50 @@ def report(data: Data, fits: Mapping[str, Mapping[str, float]]) -> tuple[str, Pr
     return text, held
 
 
+def apart(path: Path) -> str:
+    """Errors of the shipped coefficients on runs of prefill and decode workers apart, which no fit has seen."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for one in predict(read_measurements(path.read_text(encoding="utf-8"), file=path.name)):
+        row = one.row
+        if row.text("mode") != "disagg" or one.times is None or row.ttft_s is None or row.itl_s is None:
+            continue
+        assert one.run is not None
+        worker = one.run.decode.worker
+        off = (one.times.itl_s / row.itl_s - 1.0, one.times.ttft_s / row.ttft_s - 1.0)
+        for label in (f"{worker.model.name}, {worker.device.sku} {worker.engine.name}", "all"):
+            groups.setdefault(label, []).append(off)
+    lines = ["| prefill and decode apart | runs | TPOT median % | TPOT mean % | TTFT median % |", "|---|---|---|---|---|"]
+    for label, errors in sorted(groups.items(), key=lambda item: (item[0] == "all", item[0])):
+        interval, first = 100.0 * np.abs(np.array(errors)).T
+        lines.append(
+            f"| {label} | {len(errors)} | {np.median(interval):.1f} | {interval.mean():.1f} | {np.median(first):.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw(data: Data, held: Predicted, path: Path) -> None:
+    """Predicted against measured times of held-out groups, one dot for each run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 4.3), layout="constrained")
+    odd = data.contradiction != ""
+    engine = np.array([family.split()[1] for family in data.family])
+    panels = (("interval between tokens, ms", held[0], data.runs.itl), ("time to first token, ms", held[1], data.runs.ttft))
+    left, right = figure.subplots(1, 2)
+    for axes, (title, found, measured) in zip((left, right), panels, strict=True):
+        for name, colour in zip(ENGINES, ("#0072B2", "#E69F00", "#009E73"), strict=True):
+            mine = (engine == name) & ~odd
+            axes.plot(measured[mine] * 1e3, found[mine] * 1e3, ".", color=colour, markersize=3, alpha=0.5, label=name)
+        axes.plot(measured[odd] * 1e3, found[odd] * 1e3, "x", color="#D55E00", markersize=5, label="contradicts itself")
+        ends = np.array([min(measured.min(), found.min()), max(measured.max(), found.max())]) * 1e3
+        axes.plot(ends, ends, color="#222222", linewidth=0.8)
+        axes.fill_between(ends, ends / 1.25, ends * 1.25, color="#222222", alpha=0.08, linewidth=0, label="within 25 %")
+        axes.set(xscale="log", yscale="log", title=title, xlabel="measured", ylabel="predicted")
+    left.legend(frameon=False, fontsize=8, loc="lower right")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+
+
 def write_card(family: str, fits: Mapping[str, Mapping[str, float]], data: Data, held: Predicted) -> None:
     """Put fitted figures, notes and errors into a coefficients card; its other keys stay as they are."""
     path, yaml = CARDS / f"{family}.yaml", YAML()
@@ -274,18 +320,22 @@ def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = pr
     """Fit, report and, where asked to, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("runs", type=Path, help="measured runs, a CSV file")
-    parser.add_argument("--write", action="store_true", help="write the coefficient cards and docs/accuracy.md")
+    parser.add_argument("--page", action="store_true", help="write docs/accuracy.md and its picture (needs matplotlib)")
+    parser.add_argument("--write", action="store_true", help="write the coefficient cards as well")
     options = parser.parse_args(arguments)
     data = load(options.runs)
     fits = fit_families(data, data.fitted)
     text, held = report(data, fits)
+    text += f"\n{apart(options.runs)}"
     say(text)
     if options.write:
         for family in ("hopper", "blackwell"):
             write_card(family, fits, data, held)
+    if options.write or options.page:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- fitted tables -->\n")
         after = rest.partition("<!-- end of fitted tables -->\n")[2]
         PAGE.write_text(f"{before}<!-- fitted tables -->\n{text}<!-- end of fitted tables -->\n{after}", encoding="utf-8")
+        draw(data, held, PICTURE)
     return 0
 
 
