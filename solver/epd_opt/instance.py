@@ -580,6 +580,12 @@ class DeviceEntry(Part):
                 message=f"found {self.owned}, expected at most stock = {self.stock}",
                 hint="stock counts owned units too",
             )
+        if self.performance is not None and self.performance.silicon is not None and self.stages == ("encode",):
+            yield Complaint(
+                where=("performance",),
+                message="kernel tables hold no times of images, and this device only encodes",
+                hint="leave performance out, or give performance: {profile: FILE.csv}",
+            )
         if self.power_w is not None and self.idle_power_w is not None and self.idle_power_w > self.power_w:
             yield Complaint(
                 where=("idle_power_w",),

@@ -198,6 +198,14 @@ def test_performance_that_makes_no_sense_is_placed_and_explained(name, tmp_path)
         epd_opt.read(tmp_path / "instance.json")
 
 
+def test_kernel_tables_for_an_encoder_alone_are_refused():
+    """A device that only encodes would get nothing from tables of prefill and decode."""
+    content = document()
+    content["devices"][1]["performance"] = "silicon"
+    with pytest.raises(InvalidInput, match=r"devices.L4.performance: kernel tables hold no times of images"):
+        epd_opt.Instance(**content)
+
+
 def test_a_bad_row_is_an_error_at_its_line_in_the_file_of_measurements():
     """Solving an instance whose profile has a bad row says file, line and column."""
     rows = stage_rows(A100)

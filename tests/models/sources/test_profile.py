@@ -165,6 +165,15 @@ def test_repeats_are_averaged():
     assert found.per_chunk == pytest.approx(1.1**0.5, rel=1e-5)
 
 
+def test_the_order_of_rows_does_not_matter():
+    """Rows in another order give the same profile, for stage times and for runs."""
+    rows = stage_rows(PLAIN, lambda size: 1.0 + 0.01 * math.sqrt(size))
+    assert profile(stage_file(*reversed(rows))).workers == profile(stage_file(*rows)).workers
+    slow = Told(LanguageRatios(decode=Surface.constant(1.6), prefill=Curve.constant(1.3), per_chunk=1.3))
+    head, *runs = loop_file(PLAIN, with_source(PLAIN, slow), sizes=SIZES).splitlines()
+    assert profile("\n".join([head, *reversed(runs)])).workers == profile("\n".join([head, *runs])).workers
+
+
 def test_rows_about_others_are_passed_over():
     """Other models, SKUs and engines in the file do not disturb; other formats of the entry's own are remarked on."""
     other = worker("Llama-3.1-8B", "H200-SXM", weights="fp8")
