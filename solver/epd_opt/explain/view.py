@@ -100,7 +100,7 @@ def _one_less(pools: list[PoolFacts]) -> Iterator[RenderableType]:
 
 def _room(times: float) -> str:
     """How much more or less traffic a pool carries."""
-    return "none" if times == 0.0 else f"{times - 1:+.1%}"
+    return "none" if times == 0.0 else f"{round(times - 1, 4) + 0.0:+.1%}"
 
 
 def _class(name: str, facts: ClassFacts, letters: dict[str, str]) -> Iterator[RenderableType]:
