@@ -562,6 +562,10 @@ def _best_few(
     return [points[i] for i in chosen]
 
 
+_SOLVED = 1e-6
+"""Share by which solvers let a row be exceeded."""
+
+
 def predicted_wait(
     services: Sequence[ServiceMoments],
     flows: Mapping[str, float],
@@ -589,7 +593,7 @@ def predicted_wait(
         return 0.0
     rates = [flows[s.name] for s in flowing]
     promised = math.inf
-    if point is not None and all(row.need(flows) <= replicas * (1 + 1e-9) for row in point.rows(flowing)):
+    if point is not None and all(row.need(flows) <= replicas * (1 + _SOLVED) for row in point.rows(flowing)):
         promised = point.wait(probability)
     servers = float(replicas * servers_per_replica)
     work = sum(rate * s.mean for s, rate in zip(flowing, rates, strict=True))

@@ -24,7 +24,7 @@ def modelled(**changes: Any) -> dict[str, Any]:
                 },
                 {
                     "name": "photo",
-                    "rate_per_s": 3,
+                    "rate_per_s": 2.5,
                     "text_tokens": 200,
                     "images": {"count": 2, "width_px": 896, "height_px": 672},
                     "output_tokens": 200,
