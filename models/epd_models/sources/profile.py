@@ -141,8 +141,14 @@ class _Gathered:
     prompts: dict[Parallelism, list[Sized]] = field(default_factory=dict)
     images: dict[str, list[Sized]] = field(default_factory=dict)
     lines: dict[tuple[Stage, int], float] = field(default_factory=dict)
+    counted: dict[tuple[Parallelism, Stage], int] = field(default_factory=dict)
     left_out: dict[str, list[int]] = field(default_factory=dict)
     complaints: list[Complaint] = field(default_factory=list)
+
+    def count(self, line: int, cut: Parallelism, stage: Stage, ratio: float) -> None:
+        """Note the ratio that a row gave."""
+        self.lines[stage, line] = ratio
+        self.counted[cut, stage] = self.counted.get((cut, stage), 0) + 1
 
     def leave_out(self, line: int, reason: str) -> None:
         self.left_out.setdefault(reason, []).append(line)
@@ -192,24 +198,20 @@ def _build(file: str, text: str, strict: bool, subject: Subject) -> Profile:
 def _profile(file: str, strict: bool, subject: Subject, gathered: _Gathered) -> Profile:
     workers: dict[Parallelism, LanguageRatios] = {}
     errors: dict[tuple[Parallelism, Stage], FittedError | None] = {}
-    counted: dict[tuple[Parallelism, Stage], int] = {}
     for cut in sorted({*gathered.iterations, *gathered.prompts}):
         iterations, prompts = gathered.iterations.get(cut, []), gathered.prompts.get(cut, [])
         ratios = language_ratios(_worker(subject, cut), iterations, prompts, strict=strict)
         workers[cut] = ratios
         if ratios.decode is not None:
             errors[cut, "decode"] = left_out_error(ratios.decode.curves, "itl")
-            counted[cut, "decode"] = len(iterations)
         measured = curve(prompts)
         if measured is not None:
             errors[cut, "prefill"] = left_out_error([measured], "ttft")
-            counted[cut, "prefill"] = len(prompts)
     whole = gathered.images.get("whole", [])
     device, host = (curve(gathered.images.get(part, whole)) for part in ("device", "host"))
     images = [found for found in dict.fromkeys((device, host)) if found is not None]
     if images:
         errors[Parallelism(), "encode"] = left_out_error(images, "image")
-        counted[Parallelism(), "encode"] = sum(len(points) for points in gathered.images.values())
     return Profile(
         file=file,
         strict=strict,
@@ -217,7 +219,7 @@ def _profile(file: str, strict: bool, subject: Subject, gathered: _Gathered) -> 
         workers=workers,
         encoder=ImageRatios(device=device, host=host, strict=strict),
         errors=errors,
-        counted=counted,
+        counted=dict(gathered.counted),
         left_out=tuple(
             f"{file}: {len(lines)} row{'s' if len(lines) > 1 else ''} left out ({_lines(lines)}): {reason}"
             for reason, lines in gathered.left_out.items()
@@ -259,7 +261,7 @@ def _gather_worker(runs: Sequence[tuple[int, LoopRun]], cut: Parallelism, gather
     gathered.prompts[cut] = [Sized(size=length, ratio=rounded(ratio)) for length, ratio in prompts.items()]
     for line, run in runs:
         if run.run.prompt_tokens in prompts:
-            gathered.lines["prefill", line] = prompts[run.run.prompt_tokens]
+            gathered.count(line, cut, "prefill", prompts[run.run.prompt_tokens])
     ratios = {line: ratio for line, run in runs if (ratio := run.iteration_ratio(curve(gathered.prompts[cut]))) is not None}
     usual = statistics.median(ratios.values()) if ratios else 1.0
     for line, run in runs:
@@ -276,7 +278,7 @@ def _gather_worker(runs: Sequence[tuple[int, LoopRun]], cut: Parallelism, gather
         else:
             point = Iteration(batch=run.batch, context=run.context, ratio=rounded(ratio))
             gathered.iterations.setdefault(cut, []).append(point)
-            gathered.lines["decode", line] = ratio
+            gathered.count(line, cut, "decode", ratio)
 
 
 def _loop_run(row: Measurement, subject: Subject, gathered: _Gathered) -> LoopRun | None:
@@ -358,7 +360,7 @@ def _gather_tokens(row: StageRow, subject: Subject, gathered: _Gathered) -> None
     else:
         ratio = prompt_ratio(worker, new=row.new, cached=row.cached, prompts=row.batch, seconds=row.seconds)
         gathered.prompts.setdefault(row.cut, []).append(Sized(size=row.new, ratio=ratio))
-    gathered.lines[row.stage, row.line] = ratio
+    gathered.count(row.line, row.cut, row.stage, ratio)
 
 
 def _gather_image(row: StageRow, stated: str, subject: Subject, gathered: _Gathered) -> None:
@@ -386,7 +388,7 @@ def _gather_image(row: StageRow, stated: str, subject: Subject, gathered: _Gathe
     received = received_megapixels(tower, load)
     size = row.megapixels if row.part == "host" else received
     gathered.images.setdefault(row.part, []).append(Sized(size=size, ratio=ratio))
-    gathered.lines["encode", row.line] = ratio
+    gathered.count(row.line, Parallelism(), "encode", ratio)
 
 
 def _about(

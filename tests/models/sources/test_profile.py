@@ -82,7 +82,9 @@ SIZES = [(1024, 1024, 1), (1024, 1024, 8), (1024, 1024, 32), (4096, 1024, 1), (4
 
 def test_closed_loop_runs_of_the_model_itself_change_nothing():
     """Runs that the model predicts exactly give ratios of exactly one."""
-    found = profile(loop_file(PLAIN, sizes=SIZES)).language(PLAIN)
+    read = profile(loop_file(PLAIN, sizes=SIZES))
+    assert read.origin(PLAIN, "prefill").note == "5 rows of runs.csv, interpolated"
+    found = read.language(PLAIN)
     assert {r for curve in found.decode.curves for r in curve.ratios} == {1.0}
     assert set(found.prefill.ratios) == {1.0}
 
