@@ -254,7 +254,7 @@ def test_version_help_and_solvers(run: Run) -> None:
 
 
 def test_schemas_are_json_schemas(run: Run) -> None:
-    for what in ("instance", "plan", "explanation", "comparison"):
+    for what in ("instance", "plan", "explanation", "comparison", "simulation"):
         code, out, _ = run("schema", what)
         assert code == 0
         jsonschema.Draft202012Validator.check_schema(json.loads(out))
