@@ -67,12 +67,16 @@ def test_dense_models_say_nothing_of_experts(recovered, name):
 
 
 def test_one_load_does_not_tell_bandwidth_from_overheads():
-    """At one concurrency and one degree every iteration is a sum that may be cut in any way."""
-    lines = measured_rows(TRUE, models=("Llama-3.1-70B", "Qwen3-32B"), degrees=(4,), clients=(16,))
-    (one,) = calibrated(lines).calibrated
-    for name in ("bandwidth_share", "step_overhead_s", "layer_overhead_s", "decode_share", "sequence_overhead_s"):
+    """At one concurrency and one degree every iteration is a sum that may be cut in any way, and other loads would show how;
+    with several concurrencies one overhead may stand for those that grow with the layers as well."""
+    alike = {"models": ("Llama-3.1-70B", "Qwen3-32B"), "degrees": (4,)}
+    (one,) = calibrated(measured_rows(TRUE, **alike, clients=(16,))).calibrated
+    overheads = ("step_overhead_s", "layer_overhead_s", "narrow_layer_overhead_s", "sequence_overhead_s")
+    for name in ("bandwidth_share", "decode_share", *overheads):
         found = by_name(one)[name]
         assert (found.identified, found.fitted) == (False, found.shipped), name
+    (several,) = calibrated(measured_rows(TRUE, **alike, clients=(1, 16, 128))).calibrated
+    assert {c.name for c in several.coefficients if c.identified} & set(overheads)
 
 
 def test_without_first_tokens_nothing_is_said_of_them():

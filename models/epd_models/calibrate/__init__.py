@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epd_models.calibrate.fitting import PRIORS, fit
-from epd_models.calibrate.identify import Told, told_by
+from epd_models.calibrate.identify import Told, at_other_loads, told_by
 from epd_models.calibrate.reduced import NAMES, Bools, Floats, Reduced, reduce_runs, times
 from epd_models.calibrate.sample import Dropped, Family, Usable, sort_rows
 from epd_models.catalog.coefficient_card import card_coefficients
@@ -146,8 +146,9 @@ def _too_little(members: Sequence[Usable]) -> str:
 
 def _calibrated(family: Family, members: Sequence[Usable]) -> Calibrated:
     shipped = shipped_values(family)
-    runs = reduce_runs((one.run, one.row) for one in members)
-    values, told = _fitted(runs, shipped)
+    pairs = [(one.run, one.row) for one in members]
+    runs, elsewhere = reduce_runs(pairs), at_other_loads(pairs)
+    values, told = _fitted(runs, shipped, elsewhere)
     names = tuple(name for name in NAMES if told[name].enough)
     folds = _folds([one.group for one in members])
     spreads = _spreads(runs, shipped, names, folds)
@@ -173,7 +174,7 @@ def _calibrated(family: Family, members: Sequence[Usable]) -> Calibrated:
             for name in NAMES
         ),
         before=errors(times(shipped, runs), runs),
-        after=errors(_held_out(runs, shipped, folds), runs),
+        after=errors(_held_out(runs, shipped, folds, elsewhere), runs),
     )
 
 
@@ -184,19 +185,19 @@ def shipped_values(family: Family) -> dict[str, float]:
     return {name: getattr(coefficients, name) for name in NAMES}
 
 
-def _fitted(runs: Reduced, shipped: Mapping[str, float]) -> tuple[dict[str, float], dict[str, Told]]:
+def _fitted(runs: Reduced, shipped: Mapping[str, float], elsewhere: Reduced) -> tuple[dict[str, float], dict[str, Told]]:
     """Coefficients with those that the runs do not identify at their shipped values, and how much runs tell of each."""
     usable = tuple(name for name in NAMES if shipped[name] > 0.0)
     told = dict.fromkeys(NAMES, Told(jointly=0.0, finally_=0.0))
-    told |= told_by(fit(runs, centre=shipped, names=usable), runs, usable)
+    told |= told_by(fit(runs, centre=shipped, names=usable), runs, usable, elsewhere=elsewhere)
     return fit(runs, centre=shipped, names=tuple(name for name in usable if told[name].enough)), told
 
 
-def _held_out(runs: Reduced, shipped: Mapping[str, float], folds: Floats) -> tuple[Floats, Floats]:
+def _held_out(runs: Reduced, shipped: Mapping[str, float], folds: Floats, elsewhere: Reduced) -> tuple[Floats, Floats]:
     interval, first = np.empty(len(runs)), np.empty(len(runs))
     for k in np.unique(folds):
         test = folds == k
-        values, _ = _fitted(runs.at(~test), shipped)
+        values, _ = _fitted(runs.at(~test), shipped, elsewhere)
         interval[test], first[test] = times(values, runs.at(test))
     return interval, first
 

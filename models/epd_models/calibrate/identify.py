@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from epd_models.calibrate.fitting import NOISE, PRIORS, jacobian, log_errors
-from epd_models.calibrate.reduced import Floats, Reduced
+from epd_models.calibrate.reduced import Floats, Reduced, reduce_runs
+from epd_models.measurements import Measurement
+from epd_models.serving import Run
 
 WIDE = 3.0
 """How much wider than their usual spread the other coefficients are left when one is judged: what only holds because the
@@ -16,6 +19,13 @@ others are trusted is not told by the runs."""
 
 ENOUGH = 0.5
 """Information at which runs say as much of a coefficient as is known of it beforehand."""
+
+
+ELSEWHERE = NOISE
+"""Standard deviation of an interval's logarithm, at an eighth and at eight times the load, beyond which runs say too little
+of other loads than theirs: more than the same setting differs from day to day."""
+
+_SOME = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +50,9 @@ class Told:
         return self.finally_ >= ENOUGH
 
 
-def told_by(values: Mapping[str, float], runs: Reduced, names: Sequence[str]) -> dict[str, Told]:
+def told_by(
+    values: Mapping[str, float], runs: Reduced, names: Sequence[str], *, elsewhere: Reduced | None = None
+) -> dict[str, Told]:
     """How much of what is then known of each coefficient the runs tell.
 
     From the slopes of the times' logarithms at ``values``, against the scatter of the errors (at least
@@ -48,14 +60,18 @@ def told_by(values: Mapping[str, float], runs: Reduced, names: Sequence[str]) ->
     within :data:`WIDE` times their spread, over that precision and the one of the prior together. A coefficient that no
     run depends on has none; of several that runs cannot tell apart each has little. The one with the least is put back to
     its shipped value, and the others are judged anew, until runs tell enough of all that are left.
+
+    What is left may move for others that runs cannot tell from it. That does no harm while all of them matter alike; where
+    the runs leave intervals at other loads open by more than :data:`ELSEWHERE`, it does, and coefficients that are only told
+    with others put back are put back too.
+
+    Parameters
+    ----------
+    elsewhere : Reduced, optional
+        The runs at other loads (:func:`at_other_loads`).
     """
-    x = np.log([values[name] for name in names])
-
-    def errors(x: Floats) -> Floats:
-        return np.concatenate(log_errors(dict(values) | dict(zip(names, np.exp(x).tolist(), strict=True)), runs))
-
-    here = errors(x)
-    slopes = jacobian(errors, x, here) / _scatter(here, runs)[:, np.newaxis]
+    here, slopes = _slopes(values, runs, names)
+    slopes = slopes / _scatter(here, runs)[:, np.newaxis]
     spread = np.array([PRIORS[name].spread for name in names])
     jointly = _information(slopes, spread)
     latest, left = jointly.copy(), np.arange(len(names))
@@ -65,10 +81,40 @@ def told_by(values: Mapping[str, float], runs: Reduced, names: Sequence[str]) ->
         if latest[left[least]] >= ENOUGH:
             break
         left = np.delete(left, least)
+    lent = np.isin(np.arange(len(names)), left) & (jointly < ENOUGH)
+    if elsewhere is not None and lent.any():
+        there = _slopes(values, elsewhere, names)[1][: len(elsewhere)]
+        covariance = np.linalg.inv(slopes.T @ slopes + np.diag(1.0 / spread**2))
+        open_by = float(np.median(np.sqrt(np.einsum("ij,jk,ik->i", there, covariance, there))))
+        if open_by > ELSEWHERE:
+            acting = np.any(slopes[: len(runs)] != 0.0, axis=0)
+            latest = np.where(lent & acting, jointly, latest)
     return {
         name: Told(jointly=float(first), finally_=float(last))
         for name, first, last in zip(names, jointly, latest, strict=True)
     }
+
+
+def at_other_loads(runs: Sequence[tuple[Run, Measurement]]) -> Reduced:
+    """Some of the runs with an eighth and with eight times their clients, nothing measured of them."""
+    some = runs[:: max(1, len(runs) // _SOME)]
+    moved = [
+        (dataclasses.replace(run, concurrency=max(run.concurrency * factor, float(run.decode.replicas))), row)
+        for run, row in some
+        for factor in (1.0 / 8.0, 8.0)
+    ]
+    return dataclasses.replace(reduce_runs(moved), itl=np.ones(len(moved)), ttft=np.ones(len(moved)))
+
+
+def _slopes(values: Mapping[str, float], runs: Reduced, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Errors of intervals and first tokens, and their slopes in the logarithms of the coefficients."""
+    x = np.log([values[name] for name in names])
+
+    def errors(x: Floats) -> Floats:
+        return np.concatenate(log_errors(dict(values) | dict(zip(names, np.exp(x).tolist(), strict=True)), runs))
+
+    here = errors(x)
+    return here, jacobian(errors, x, here)
 
 
 def _information(slopes: Floats, spread: Floats) -> Floats:
