@@ -36,10 +36,10 @@ def _splitwise(folder: Path) -> list[Row]:
             continue
         if line["token_size"] != "128" or int(line["prompt_size"]) > 4096:
             continue
-        built = _worker(catalog.model("Llama-2-70B"), int(line["tensor_parallel"]))
+        built = worker(catalog.model("Llama-2-70B"), int(line["tensor_parallel"]))
         name = f"Splitwise, Llama-2-70B TP{built.cut.tensor}, {line['prompt_size']} tokens"
         prompt = float(line["prompt_size"])
-        found.append(_row(f"{name}: prompt", float(line["prompt_ms"]), _prompt_s(built, prompt)))
+        found.append(_row(f"{name}: prompt", float(line["prompt_ms"]), prompt_s(built, prompt)))
         found.append(_row(f"{name}: token", float(line["token_ms"]), decode_step(built, sequences=1.0).seconds(1.0, prompt)))
     return [
         _median(
@@ -55,11 +55,11 @@ def _distserve(folder: Path) -> list[Row]:
         if line["engine"] != "vllm" or line["tp"] == "3":
             continue
         layers, hidden = _OPT[line["model"]]
-        built = _worker(_opt(layers, hidden), int(line["tp"]))
+        built = worker(opt(layers, hidden), int(line["tp"]))
         name = f"DistServe's fit of vLLM, {line['model']} TP{line['tp']}"
         for tokens in (512.0, 2048.0):
             a, b, c = (float(line[f"prefill_{term}"]) for term in "abc")
-            found.append(_row(f"{name}: prompt", a + b * tokens + c * tokens**2, _prompt_s(built, tokens)))
+            found.append(_row(f"{name}: prompt", a + b * tokens + c * tokens**2, prompt_s(built, tokens)))
         for batch in (1.0, 16.0, 64.0):
             a, b, c = (float(line[f"decoding_smallbs_{term}"]) for term in "abc")
             measured = a + b * batch * 512.0 + c * batch
@@ -80,12 +80,14 @@ def _row(name: str, measured_ms: float, seconds: float) -> Row:
     return Row(case=name, measured=measured_ms, predicted=1e3 * seconds, unit="ms")
 
 
-def _prompt_s(built: Worker, tokens: float) -> float:
+def prompt_s(built: Worker, tokens: float) -> float:
+    """Seconds of a prompt that is read alone."""
     prefill = prefill_time(built)
     return float(prefill.busy_s(np.array([tokens]))[0]) + prefill.per_chunk
 
 
-def _worker(model: Architecture, tensor: int) -> Worker:
+def worker(model: Architecture, tensor: int) -> Worker:
+    """A replica on A100 under vLLM, 16 bits throughout."""
     return Worker.checked(
         model=model,
         device=catalog.device("A100-80-SXM"),
@@ -95,7 +97,7 @@ def _worker(model: Architecture, tensor: int) -> Worker:
     )
 
 
-def _opt(layers: int, hidden: int) -> Architecture:
+def opt(layers: int, hidden: int) -> Architecture:
     """An OPT model from Llama-2-70B's card: every head has keys and values of its own, feed-forward four times as wide."""
     base = catalog.model("Llama-2-70B")
     vocab, heads = 50_272, hidden // 128

@@ -87,9 +87,10 @@ def _wait_s(queue: Queue, rates: Mapping[str, float], replicas: int) -> float:
 
 
 def loop_of(document: Document, placement: str, name: str) -> Pool:
-    """A pool of a placement for the document's classes, to read its times from."""
+    """A pool of a placement for the document's classes at an entry's first cut, to read its times from."""
     resolved = resolve(epd_opt.Instance.model_validate(document))
     loads, _ = loads_of(resolved)
     entry = next(entry for entry in resolved.entries if entry.name == name)
     settings = Settings(itl_level_s=0.02, burst_share=0.3)
-    return PLACEMENTS[placement].build(context_of(resolved, loads), entry, Parallelism(), settings)
+    table = PLACEMENTS[placement]
+    return table.build(context_of(resolved, loads), entry, table.cuts(entry)[0], settings)

@@ -59,9 +59,8 @@ def table(rows: Sequence[Row]) -> str:
             aim = f"{row.within:g} points" if points else f"{100.0 * row.within:g} %"
             aim += ", met" if row.met else ", **missed**"
         least = "at least " if row.censored else ""
-        lines.append(
-            f"| {row.case} | {least}{figure(row.measured)} {row.unit} | {figure(row.predicted)} | {error} | {aim} |"
-        )
+        measured = "-" if math.isnan(row.measured) else f"{least}{figure(row.measured)} {row.unit}"
+        lines.append(f"| {row.case} | {measured} | {figure(row.predicted)} | {error} | {aim} |")
     return "\n".join(lines)
 
 

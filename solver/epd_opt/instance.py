@@ -335,7 +335,9 @@ class EngineSettings(Part):
     )
     encoder_cache_gib: NonNegative | None = Field(default=None, description="Room for image embeddings, GiB.")
     encoder_processes: PositiveCount | None = Field(
-        default=None, description="Encoder processes per device in the shared and encoder-pool placements."
+        default=None,
+        description="Encoder processes per device, beside a language model and on devices of their own, as far as cores and "
+        "memory go; the engine card has a number for each.",
     )
     speculative: Speculative | None = Field(default=None, description="Speculative decoding; absent = none.")
 

@@ -206,6 +206,8 @@ def _engine(settings: user.EngineSettings, card: Any) -> tuple[Engine, Any]:
         for key in ("max_sequences", "max_batched_tokens", "encoder_processes")
         if (value := getattr(settings, key)) is not None
     }
+    if settings.encoder_processes is not None:
+        changes["pool_processes"] = settings.encoder_processes
     if settings.memory_fraction is not None:
         changes["memory_fraction"] = settings.memory_fraction
         changes["shared_memory_fraction"] = min(settings.memory_fraction, engine.shared_memory_fraction)
