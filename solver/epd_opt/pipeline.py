@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from epd_opt.assemble import feasible_document, infeasible_document, stopped_document
-from epd_opt.backends import HIGHS, Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.backends import HIGHS, Clock, Clocked, OutOfTime, SolverFailed, backend, out_of_time
 from epd_opt.document import PlanDocument
 from epd_opt.formulation import Question
 from epd_opt.instance import Instance
@@ -105,10 +105,13 @@ def with_mends(
     def attempt(changed: Resolved, offered: Offering) -> PlanDocument:
         own = Clock(min(clock.left_s, each_s))
         start = time.perf_counter()
-        if changed.instance.objective != "cost_per_request":
-            return planned(changed, own, start=start).document
         solver = Clocked(solver=backend(changed.instance.solver.name), clock=own)
-        return search(changed, offered, solver, start=start, diagnose=False).document
+        try:
+            if changed.instance.objective != "cost_per_request":
+                return planned(changed, own, start=start).document
+            return search(changed, offered, solver, start=start, diagnose=False).document
+        except (SolverFailed, VerificationError):
+            return stopped_document(changed, out_of_time(solver), start)
 
     solver = Clocked(solver=backend(resolved.instance.solver.name), clock=clock)
     why = mended(resolved, plan.document.infeasibility, attempt, clock, solver, thorough=thorough, cards=cards, say=say)

@@ -162,7 +162,7 @@ def _explained(
         limits=limits,
         runners_up=others,
         why_not=answers,
-        notes=_notes(ground.document),
+        notes=_notes(ground),
     )
 
 
@@ -177,11 +177,14 @@ def _one_less(ground: Ground) -> dict[str, Alternative]:
     return {pool.name: found[which] for pool, which in zip(ground.document.pools, physical, strict=True)}
 
 
-def _notes(document: PlanDocument) -> list[str]:
-    """What the other plans are compared by, where it is not the plan's own objective."""
+def _notes(ground: Ground) -> list[str]:
+    """What the other plans are compared by, where it is not the plan's own objective, and which searches were left."""
+    document = ground.document
+    notes = [f"a search for another plan failed: {fault}" for fault in ground.faults]
+    notes += ["no time was left for every search"] if ground.clock.left_s == 0.0 else []
     if document.goodput is None and document.rate_multiple is None:
-        return []
-    return [f"other plans serve as much, {document.multiple:g} times the stated demand, and are compared by cost"]
+        return notes
+    return [*notes, f"other plans serve as much, {document.multiple:g} times the stated demand, and are compared by cost"]
 
 
 def _planless(

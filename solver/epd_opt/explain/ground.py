@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from epd_models.candidate import Arc
 from epd_opt.assemble import stopped_document
-from epd_opt.backends import Clock, Clocked, backend, out_of_time
+from epd_opt.backends import Clock, Clocked, SolverFailed, backend, out_of_time
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.explain.document import Alternative, AlternativePool, Use
@@ -23,6 +23,7 @@ from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
 from epd_opt.restore import restored
 from epd_opt.solution import PoolSolution, Solution, Way
+from epd_opt.verify import VerificationError
 from epd_opt.wording import money
 
 Uses = frozenset[tuple[str, str]]
@@ -38,6 +39,8 @@ class Ground:
         The plan's pools and ways, read back from the document.
     clock : Clock
         What is left of the time for the whole explanation.
+    faults : list of str
+        What went wrong in searches; the others stand.
     """
 
     document: PlanDocument
@@ -46,6 +49,7 @@ class Ground:
     solution: Solution
     clock: Clock
     say: Callable[[str], None]
+    faults: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, document: PlanDocument, clock: Clock, say: Callable[[str], None]) -> Ground:
@@ -115,22 +119,26 @@ class Ground:
         start = time.perf_counter()
         if solver.clock.left_s == 0.0:
             return Plan(stopped_document(resolved, out_of_time(solver), start))
-        return search(
-            resolved,
-            offered,
-            solver,
-            start=start,
-            questions=questions,
-            pruned=pruned,
-            diagnose=diagnose,
-        )
+        try:
+            return search(
+                resolved,
+                offered,
+                solver,
+                start=start,
+                questions=questions,
+                pruned=pruned,
+                diagnose=diagnose,
+            )
+        except (SolverFailed, VerificationError) as error:
+            self.faults.append(" ".join(str(error).split()))
+            return Plan(stopped_document(resolved, out_of_time(solver), start))
 
     def alternative(self, plan: Plan, *, none: str) -> Alternative:
         """Another plan beside this one; ``none`` says in words that there is none."""
         document = plan.document
         if document.cost is None:
             why = [] if document.infeasibility is None else document.infeasibility.reasons
-            text = none if document.status == "infeasible" else "no time was left to find out"
+            text = none if document.status == "infeasible" else "not found out"
             return Alternative(status=document.status, reasons=why, text=text)
         cost = document.cost
         more = cost.usd_per_hour - self.usd_per_hour

@@ -153,7 +153,7 @@ class Fleet:
         elif not pool.reads:
             replica = self._router.pick(time, pool)
             assert replica is not None
-            replica.lane().offer(time, job)
+            replica.lane(time).offer(time, job)
         else:
             replica = self._router.pick(time, pool)
             assert replica is not None
@@ -224,7 +224,7 @@ class Fleet:
     def _send_prompt(self, time: float, job: Job, replica: SimulatedReplica) -> None:
         """A prompt, and its embeddings where they come from elsewhere, go to a lane."""
         pool = replica.pool
-        lane = replica.lane()
+        lane = replica.lane(time)
         job.stall_s = 0.0
         if pool.in_line and job.images and pool.encoder_times is not None:
             job.stall_s = pool.encoder_times.in_line_s(job)

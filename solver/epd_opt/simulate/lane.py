@@ -47,7 +47,7 @@ class Lane:
     Attributes
     ----------
     work_s : float
-        Seconds of prompts waiting or being read.
+        Seconds of prompts that are waiting, or not yet in an iteration.
     busy_s : float
         Seconds spent in iterations so far.
     """
@@ -87,6 +87,7 @@ class Lane:
         self._spike_at: list[int] = []
         self._spike_s: list[float] = []
         self._start = self._first_s = self._growth_s = self._stretch_slow = 0.0
+        self._until = 0.0
         self._steps = 0
 
     # What others see.
@@ -101,6 +102,10 @@ class Lane:
         """Sequences that hold KV memory, wait for it or are on their way here."""
         waiting = self.expected + len(self.waiting) + len(self.pulling)
         return len(self.running) + len(self.arrived) + len(self.coming) + waiting
+
+    def backlog_s(self, time: float) -> float:
+        """Seconds of prompts before a new one: those that wait, and what is left of an iteration that reads some."""
+        return self.work_s + self._until - time if self._until > time else self.work_s
 
     @property
     def held_bytes(self) -> float:
@@ -372,7 +377,8 @@ class Lane:
         if read:
             seconds += step if batch else times.per_chunk
             self._state = _MIXED
-            self._plan(time + seconds * self.slow)
+            self._until = time + seconds * self.slow
+            self._plan(self._until)
         elif batch:
             self._state = _STRETCH
             self._first_s, self._growth_s = step, growth * times.tokens

@@ -49,15 +49,15 @@ class SimulatedReplica:
             return 0.0 if bank is None else bank.work_s(time)
         seconds = 0.0
         for lane in lanes:
-            seconds += lane.work_s + _SEQUENCE_S * lane.sequences
+            seconds += lane.backlog_s(time) + _SEQUENCE_S * lane.sequences
         seconds /= len(lanes)
         return seconds if bank is None else seconds + bank.work_s(time)
 
-    def lane(self) -> Lane:
+    def lane(self, time: float) -> Lane:
         """The lane with least to do."""
         if len(self.lanes) == 1:
             return self.lanes[0]
-        return min(self.lanes, key=lambda lane: lane.work_s + _SEQUENCE_S * lane.sequences)
+        return min(self.lanes, key=lambda lane: lane.backlog_s(time) + _SEQUENCE_S * lane.sequences)
 
 
 class MeasuredLimit:

@@ -150,3 +150,17 @@ def test_plan_of_another_version() -> None:
     plan["pools"][0]["key"] = "measured|gone"
     with pytest.raises(InvalidInput, match=r"not among what the models of this version offer.*solve its instance again"):
         explain(plan)
+
+
+def test_a_search_that_fails_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What binds stands where a search for another plan ends with a fault, and a note says so."""
+    plan = epd_opt.solve(instance())
+
+    def failing(*_: Any, **__: Any) -> epd_opt.Plan:
+        raise epd_opt.VerificationError("the plan failed\n  its check")
+
+    monkeypatch.setattr("epd_opt.explain.ground.search", failing)
+    found = explain(plan)
+    assert [other.status for other in found.runners_up] == ["stopped"]
+    assert found.pools[0].room == pytest.approx(1.2)
+    assert found.notes[0] == "a search for another plan failed: the plan failed its check"
