@@ -95,6 +95,15 @@ def test_the_report_as_json_is_one_document(epd_opt_calibrate):
     assert document["cards"]["hopper"]["vllm"]["sequence_overhead_us"] == pytest.approx(moved["fitted"], rel=0.01)
 
 
+def test_reasons_that_differ_in_figures_alone_are_told_once(epd_opt_calibrate):
+    """Three repeats of three lines take one line of the report; the rows have theirs in JSON."""
+    rows = measured_rows(SLOW, **FEW)
+    code, _, err = epd_opt_calibrate(HEADER, *rows, *rows[:3])
+    assert code == 0
+    assert "line 26: 3 rows not used: says the same as line 2; likewise the others\n" in err
+    assert err.count("says the same") == 1
+
+
 def test_several_architectures_give_a_card_each(epd_opt_calibrate, tmp_path):
     """The file is called after each of them."""
     rows = measured_rows(SLOW, **FEW) + measured_rows({}, **FEW, gpu="B200-SXM")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections import Counter
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from epd_models.calibrate import Calibrated, Calibration, Coefficient, Errors, Family, Off
+from epd_models.calibrate import Calibrated, Calibration, Coefficient, Dropped, Errors, Family, Off
 from epd_models.calibrate import calibrate as calibrated_by
 from epd_models.calibrate.card import card_documents, card_key, card_text
 from epd_models.calibrate.identify import ENOUGH
@@ -21,6 +21,7 @@ from epd_opt.cli.terminal import echo_json
 from epd_opt.errors import InvalidInput, UsageError
 
 SCHEMA = "epd-opt/calibration/v1"
+_FIGURES = re.compile(r"\d[\d.e+-]*")
 
 
 @click.command()
@@ -77,13 +78,16 @@ def _written(path: Path, cards: Mapping[str, dict[str, Any]]) -> dict[str, dict[
 
 
 def _first_of_each(calibration: Calibration) -> list[tuple[int, str]]:
-    """One line for each reason why rows were dropped, with how many there are."""
-    counts = Counter(one.reason for one in calibration.dropped)
-    first = {one.reason: one.line for one in reversed(calibration.dropped)}
-    return [
-        (first[reason], f"{_rows(count)} not used: {reason}")
-        for reason, count in sorted(counts.items(), key=lambda item: first[item[0]])
-    ]
+    """One line for each reason why rows were dropped, reasons that differ in figures alone together, with how many there
+    are."""
+    alike: dict[str, list[Dropped]] = {}
+    for one in calibration.dropped:
+        alike.setdefault(_FIGURES.sub("#", one.reason), []).append(one)
+    found = []
+    for members in alike.values():
+        others = "" if len({one.reason for one in members}) == 1 else "; likewise the others"
+        found.append((members[0].line, f"{_rows(len(members))} not used: {members[0].reason}{others}"))
+    return found
 
 
 def _rows(count: int) -> str:
