@@ -7,7 +7,9 @@ import heapq
 import numpy as np
 import pytest
 
-from support.lanes import PlainTimes, job, through_lane
+from epd_opt.simulate.clock import Clock
+from epd_opt.simulate.lane import Lane
+from support.lanes import PlainTimes, Witness, job, through_lane
 
 
 def test_one_request_by_hand() -> None:
@@ -128,3 +130,16 @@ def test_stretches_agree_with_single_iterations() -> None:
     assert [one.first_s for one in jobs] == pytest.approx(first, rel=1e-9)
     assert [seen.done[one] for one in jobs] == pytest.approx(done, rel=1e-9)
     assert [one.gap_s for one in jobs] == pytest.approx(gap, rel=1e-9)
+
+
+def test_a_lane_in_the_middle_of_a_prompt_is_not_idle() -> None:
+    """Ten seconds of reading, of which four have passed, and another prompt of five: eleven seconds before the next one."""
+    clock = Clock()
+    lane = Lane(clock, PlainTimes(per_prompt_token=1.0), Witness(), decodes=True)
+    for one in (job(0.0, 10), job(0.0, 5)):
+        lane.expect(one)
+        lane.accept(0.0, one)
+    clock.run_until(4.0)
+    assert lane.backlog_s(4.0) == pytest.approx(6.0 + 5.0)
+    clock.run_until(20.0)
+    assert lane.backlog_s(20.0) == 0.0
