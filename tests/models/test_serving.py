@@ -1,10 +1,13 @@
 """Closed-loop predictions follow their formula, read rows as they are meant, and meet public runs within stated bounds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from epd_models import catalog
 from epd_models.measurements import REQUIRED, read_measurements
+from epd_models.memory import kv_shape
 from epd_models.parallelism import Parallelism
 from epd_models.precision import Precision
 from epd_models.serving import QUEUE_SHARE, Group, Run, closed_loop, in_flight, predict, repairman_wait, run_of
@@ -12,7 +15,7 @@ from epd_models.stages.decode import decode_step
 from epd_models.stages.prefill import prefill_time
 from epd_models.worker import Worker
 
-COLUMNS = (*REQUIRED, "pp", "attention_dp", "moe_tp", "moe_ep", "mode", "notes")
+COLUMNS = (*REQUIRED, "pp", "attention_dp", "moe_tp", "moe_ep", "max_sequences", "mode", "notes")
 
 
 def worker(name="Llama-3.1-70B", sku="H200-SXM", *, weights="fp8", engine="vllm", **degrees):
@@ -90,6 +93,29 @@ def test_clients_beyond_the_cache_wait_for_room():
     assert many.ttft_s == pytest.approx(127.8, rel=0.6)
 
 
+@pytest.mark.parametrize(("concurrency", "tpot_ms", "ttft_s"), [(64, 30.48, 79.5), (128, 30.42, 369.0)])
+def test_engines_that_reserve_whole_outputs_hold_fewer_sequences(concurrency, tpot_ms, ttft_s):
+    """Llama 3.1 70B FP8 on one H200, 1024 in and 8192 out, TensorRT-LLM (silicon_sample.csv, Apache-2.0 package
+    aiconfigurator): the interval is that of some forty sequences whatever the load, the others wait."""
+    built = worker(engine="trtllm")
+    times = closed_loop(run(built, concurrency, 1024, 8192))
+    assert times.itl_s * 1e3 == pytest.approx(tpot_ms, rel=0.2)
+    assert 0.5 * ttft_s < times.ttft_s < 2.5 * ttft_s
+    grown = worker(engine="vllm")
+    held = [in_flight(one, clients=1e4, prompt_tokens=1024.0, output_tokens=8192.0) for one in (built, grown)]
+    assert held[0] / held[1] == pytest.approx((1024 + 4096) / (1024 + 8192))
+
+
+def test_a_limit_of_sequences_keeps_the_interval_and_lengthens_the_wait():
+    """gpt-oss-120b on two H100, 512 clients: published 14.8 ms per token beside minutes of waiting, as with 64 places."""
+    cells = {"model": "openai/gpt-oss-120b", "dtype": "fp4", "gpu": "h100_sxm", "n_gpu": 2, "tp": 2, "osl": 8192}
+    limited, free = (run_of(row(**cells, concurrency=512, max_sequences=limit))[0] for limit in (64, ""))
+    times = closed_loop(limited)
+    assert times.itl_s * 1e3 == pytest.approx(14.8, rel=0.2)
+    assert times.ttft_s > 300
+    assert closed_loop(free).itl_s > 2 * times.itl_s
+
+
 def test_a_closed_queue_of_one_server_keeps_everybody():
     """Throughput times (think + response) is the number of customers; without thinking all but one wait."""
     for clients, service, think in ((10, 0.2, 3.0), (40, 0.2, 3.0), (3, 1.0, 0.5)):
@@ -154,6 +180,36 @@ def test_prefill_workers_take_prompts_off_the_decode_steps():
     assert times.itl_s * 1e3 == pytest.approx(44.0, rel=0.3)
     together = Run(decode=apart.decode, prompt_tokens=8192.0, output_tokens=1024.0, concurrency=768.0)
     assert times.itl_s < closed_loop(together).itl_s
+
+
+@pytest.mark.parametrize(
+    ("gpu", "notes", "n_gpu", "concurrency", "ttft_ms", "tpot_ms"),
+    [
+        # rows of silicon_sample.csv in the Apache-2.0 package aiconfigurator
+        ("gb200", "disagg P1(tp4 adp1 mep4 bs1) D3(tp8 adp1 mep8 bs16)", 28, 48, 906.7, 10.69),
+        ("gb200", "disagg P1(tp1 adp4 mep4 bs1) D4(tp8 adp1 mep8 bs11)", 36, 44, 796.0, 8.78),
+        ("gb200", "disagg P1(tp4 adp1 mep4 bs1) D3(tp8 adp1 mep8 bs2)", 28, 6, 288.4, 7.52),
+    ],
+)
+def test_public_runs_of_workers_apart_are_met(gpu, notes, n_gpu, concurrency, ttft_ms, tpot_ms):
+    """DeepSeek-V3 NVFP4 with TensorRT-LLM, 8192 in and 1024 out: both times within a quarter; no fit has seen them."""
+    cells = {"model": "deepseek-ai/DeepSeek-V3", "dtype": "fp4", "gpu": gpu, "engine": "trtllm", "tp": "", "isl": 8192}
+    (found,) = predict([row(**cells, n_gpu=n_gpu, concurrency=concurrency, mode="disagg", notes=notes)])
+    assert found.times.itl_s * 1e3 == pytest.approx(tpot_ms, rel=0.25)
+    assert found.times.ttft_s * 1e3 == pytest.approx(ttft_ms, rel=0.25)
+
+
+def test_the_hand_over_of_a_cache_is_part_of_the_first_token():
+    """A tenth of the network delays it by nine times what the cache takes on the whole of it; intervals stay."""
+    cells = {"model": "deepseek-ai/DeepSeek-V3", "engine": "trtllm", "n_gpu": 64, "tp": "", "isl": 8192, "concurrency": 24}
+    apart, _ = run_of(row(**cells, mode="disagg", notes="disagg P5(tp8 adp1 mep8 bs1) D3(tp1 adp8 mep8 bs32)"))
+    built = apart.decode.worker
+    slow_nic = replace(built, device=replace(built.device, nic_bandwidth=built.device.nic_bandwidth / 10.0))
+    slow = replace(apart, decode=replace(apart.decode, worker=slow_nic))
+    cache = kv_shape(built.model, built.precision, built.cut).held(8192.0)
+    later = closed_loop(slow).ttft_s - closed_loop(apart).ttft_s
+    assert later == pytest.approx(9.0 * cache / built.device.nic_bandwidth, rel=0.05)
+    assert closed_loop(slow).itl_s == pytest.approx(closed_loop(apart).itl_s, rel=0.01)
 
 
 @pytest.mark.parametrize(
