@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pulp
 
 from epd_models.candidate import STATES, Node
-from epd_opt.backends import HIGHS, Clock, Clocked, Outcome, Relaxation, Settings
+from epd_opt.backends import HIGHS, Clock, Clocked, Matrix, Outcome, Relaxation, Settings
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, Node]
 
 ENOUGH = 150
 """Problems of so few candidates are solved as they are."""
-_FIRST, _JOINING, _TRIED = 150, 120, 100
+_FIRST, _JOINING, _TRIED = 150, 120, 60
 """Candidates that the relaxation starts with, that join it at a time, and that the incumbent is sought among."""
 _CAREFUL = 1e-5
 """Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
@@ -122,19 +122,22 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
             chosen[_best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
             continue
         labels = pricing.labels(formulation, relaxed, labels)
-        worth = pricing.worth(labels, pricing.unit_prices(formulation, relaxed))
+        prices = pricing.unit_prices(formulation, relaxed)
+        worth = pricing.worth(labels, prices)
         bound = relaxed.objective / formulation.scale.factor
         missing = ~chosen & (worth > _NOTHING * abs(bound))
         if not missing.any():
             break
         chosen[_best(np.where(missing, worth, -np.inf), min(_JOINING, int(missing.sum())))] = True
     bound -= float(np.maximum(worth[~chosen], 0.0).sum())
-    count = _TRIED
+    near = np.flatnonzero(worth > -_NEAR * abs(bound))
+    worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
+    count, rough = _TRIED, replace(settings, gap=max(settings.gap, _ROUGH))
     while True:
         tried = favoured.copy()
         tried[_best(worth, count)] = True
         formulation = build(_restricted(problem, tried), questions)
-        outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, settings)
+        outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, rough)
         if outcome.values is not None and outcome.objective is not None:
             break
         if outcome.termination != "infeasible" or tried.all():
@@ -148,6 +151,10 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
     )
 
 
+_ROUGH = 0.01
+"""Relative gap within which the incumbent is sought."""
+_NEAR = 0.25
+"""Candidates whose opening is sure to cost more, as a share of the bound, are priced no further."""
 _NOTHING = 1e-7
 """What a candidate may earn and still not join the relaxation, as a share of the bound."""
 
@@ -257,12 +264,54 @@ class _Pricing:
 
     def worth(self, labels: Vector, prices: Vector) -> Vector:
         """An upper bound on what opening each candidate earns, rows taken one at a time, shape (candidates,)."""
-        count = len(self.problem.candidates)
-        gain = np.zeros((count, len(self.classes)))
-        earned = labels[self.arc_end] - labels[self.arc_start] - self.arc_cost
-        np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
-        replica = self.units * prices[self.device]
+        gain, replica = self._gain(labels), self.units * prices[self.device]
         left = np.maximum(gain[self.row_owner] - replica[self.row_owner, None] * self.row_load, 0.0).sum(axis=1)
         result: Vector = gain.sum(axis=1) - replica
         np.minimum.at(result, self.row_owner, left - replica[self.row_owner] * self.row_setup)
         return result
+
+    def sharp_worth(
+        self, labels: Vector, prices: Vector, some: npt.NDArray[np.intp], settings: Settings, otherwise: Vector
+    ) -> Vector:
+        """What opening some candidates earns at most, all their rows together, by one linear programme: for each of them,
+        shares of the classes and a number of replicas. ``otherwise`` stands where there is no time for it."""
+        gain, replica = self._gain(labels)[some], (self.units * prices[self.device])[some]
+        count, classes = gain.shape
+        position = np.full(len(self.problem.candidates), -1)
+        position[some] = np.arange(count)
+        rows = np.flatnonzero(position[self.row_owner] >= 0)
+        owner = position[self.row_owner[rows]]
+        # Columns: the classes' shares of each candidate, then its replicas.
+        start = owner[:, None] * (classes + 1)
+        terms = np.concatenate((self.row_load[rows], -np.ones((len(rows), 1))), axis=1)
+        columns = start + np.arange(classes + 1)
+        used = terms != 0.0
+        found = HIGHS.linear(
+            Matrix(
+                names=tuple(str(i) for i in range(count * (classes + 1))),
+                cost=np.concatenate((-gain, replica[:, None]), axis=1).ravel(),
+                lower=np.tile(np.append(np.zeros(classes), 1.0), count),
+                upper=np.tile(np.append(np.ones(classes), np.inf), count),
+                integer=np.zeros(count * (classes + 1), dtype=bool),
+                row_names=tuple(str(i) for i in range(len(rows))),
+                row_lower=np.full(len(rows), -np.inf),
+                row_upper=-self.row_setup[rows],
+                starts=np.concatenate(([0], np.cumsum(used.sum(axis=1)))),
+                columns=columns[used],
+                coefficients=terms[used],
+                offset=0.0,
+            ),
+            settings,
+        )
+        if found is None:
+            return otherwise
+        values = found.values.reshape(count, classes + 1)
+        earned: Vector = (gain * values[:, :-1]).sum(axis=1) - replica * values[:, -1]
+        return np.minimum(otherwise, earned + _NOTHING * np.abs(replica * values[:, -1]))
+
+    def _gain(self, labels: Vector) -> Vector:
+        """What all requests of each class earn on the best arc of each candidate, shape (candidates, classes)."""
+        gain = np.zeros((len(self.problem.candidates), len(self.classes)))
+        earned = labels[self.arc_end] - labels[self.arc_start] - self.arc_cost
+        np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
+        return gain

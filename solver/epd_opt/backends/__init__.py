@@ -7,6 +7,7 @@ from epd_opt.backends.cbc import Cbc
 from epd_opt.backends.clock import Clock, Clocked, OutOfTime, out_of_time
 from epd_opt.backends.cp_sat import CpSat
 from epd_opt.backends.highs import Highs
+from epd_opt.backends.matrix import Matrix
 from epd_opt.backends.pulp_any import SOLVERS, ThroughPulp
 from epd_opt.backends.relaxation import relaxed
 from epd_opt.backends.scip import Scip
@@ -26,6 +27,7 @@ __all__ = [
     "Capabilities",
     "Clock",
     "Clocked",
+    "Matrix",
     "OutOfTime",
     "Outcome",
     "Relaxation",

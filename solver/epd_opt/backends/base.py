@@ -84,9 +84,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """The optimum of a model without whole numbers, and the change of it per unit of each row's right-hand side."""
+    """The optimum of a model without whole numbers: its value, the variables' values in order, and the change of the value
+    per unit of each row's right-hand side."""
 
     objective: float
+    values: Vector
     duals: Mapping[str, float]
 
 

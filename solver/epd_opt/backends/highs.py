@@ -142,18 +142,23 @@ class Highs(Checked):
 
     def relaxation(self, model: pulp.LpProblem, settings: Settings) -> Relaxation | None:
         """The optimum of a model whose variables need not be whole, with its duals; None where there is none in time."""
-        import highspy
-
         matrix, contradiction = matrix_of(model)
         if contradiction is not None or not matrix.row_names:
             return None
-        relaxed = dataclasses.replace(matrix, integer=np.zeros_like(matrix.integer))
-        highs, run, _ = self._run(highspy, relaxed, settings, None)
+        return self.linear(dataclasses.replace(matrix, integer=np.zeros_like(matrix.integer)), settings)
+
+    def linear(self, matrix: Matrix, settings: Settings) -> Relaxation | None:
+        """The optimum of a linear programme with its duals; None where there is none in time."""
+        import highspy
+
+        highs, run, _ = self._run(highspy, matrix, settings, None)
         if not run.wait(0.0) or highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
+        solution = highs.getSolution()
         return Relaxation(
             objective=float(highs.getInfo().objective_function_value) + matrix.offset,
-            duals=dict(zip(matrix.row_names, highs.getSolution().row_dual, strict=True)),
+            values=np.array(solution.col_value),
+            duals=dict(zip(matrix.row_names, solution.row_dual, strict=True)),
         )
 
     @staticmethod
