@@ -146,12 +146,20 @@ class RequestLoad:
         growth = float((steps * (output / 2.0)) @ weights)
         return mean_steps, mean_steps * self.mean_prompt + growth
 
-    def windowed_context_sum(self, window: int) -> float:
-        """Mean over requests of the sum over decode steps of min(context, window); errs upwards (Jensen)."""
-        mean_steps, context_sum = self.decoded
+    @cached_property
+    def final_context_sum(self) -> float:
+        """As the mean sum of contexts in :attr:`decoded`, every step at the request's last context."""
+        output, weights = self.request.output_tokens.arrays()
+        steps = np.maximum(output - 1.0, 0.0)
+        return float(steps @ weights) * self.mean_prompt + float((steps * output) @ weights)
+
+    def windowed_context_sum(self, window: int, context_sum: float | None = None) -> float:
+        """Mean over requests of the sum over decode steps of min(context, window); errs upwards (Jensen). ``context_sum``
+        in place of that of :attr:`decoded`."""
+        mean_steps, growing = self.decoded
         if mean_steps == 0.0:
             return 0.0
-        mean_growth = context_sum / mean_steps - self.mean_prompt
+        mean_growth = (growing if context_sum is None else context_sum) / mean_steps - self.mean_prompt
         return mean_steps * float(np.minimum(self.prompt_tokens + mean_growth, window) @ self.weights)
 
     @cached_property

@@ -194,3 +194,10 @@ def test_images_need_a_vision_tower():
     """A text model refuses them by name."""
     with pytest.raises(ValueError, match=r"Llama-3\.1-8B has no vision tower"):
         load(catalog.model("Llama-3.1-8B"), images=Images(count=COUNTS, tokens=256))
+
+
+def test_reserved_contexts_are_those_of_the_last_step():
+    """Every step of a request counts with its last context, prompt and whole output."""
+    prompts, _, output = sampled()
+    steps = output - 1
+    assert ALBUM.final_context_sum == pytest.approx(float((steps * (prompts + output)).mean()), rel=0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import pytest
 
 import epd_opt
+from epd_opt.offering import offering
+from epd_opt.resolve import resolve
+from support.documents import modelled
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 
@@ -142,3 +146,20 @@ def test_few_images_are_encoded_where_the_prompt_is_read() -> None:
 def test_encode_prefill_needs_a_network_to_hand_over() -> None:
     """At 2 Gbit/s, the KV cache of 3000 tokens takes too long; every worker writes what it has read."""
     assert not {"encode_prefill", "decode"} & set(placed(optimum("pages", "network.gbit_per_s_per_device=2")))
+
+
+def test_engines_that_reserve_whole_outputs_hold_more_memory() -> None:
+    """Reserving room for the last token holds as much as if every step were the last one; nothing else changes."""
+    document = modelled(engine="trtllm")
+    document["workload"]["classes"][0]["output_tokens"] = 1000
+    resolved = resolve(epd_opt.Instance.model_validate(document))
+    assert resolved.engine.reserves_output
+    growing = replace(resolved, engine=replace(resolved.engine, reserves_output=False))
+    held = []
+    for given in (resolved, growing):
+        pools = [b.pool for b in offering(given).behaviours.values() if b.pool.placement == "prefill_decode"]
+        loop = min(pools, key=lambda pool: pool.settings.itl_level_s).loop
+        assert loop is not None
+        held.append(next(c.held for c in loop.classes if c.name == "chat"))
+    # Prompts of 800 tokens: contexts of 1,800 throughout, of 1,300 on average.
+    assert held[0] / held[1] == pytest.approx(1800 / 1300, rel=0.05)

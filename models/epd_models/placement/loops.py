@@ -144,7 +144,7 @@ def loop_pool(
         largest_peak = max(largest_peak, parts.check_peak(load, kv, memory, entry, cut))
         burst = parts.service(load, busy, stalls)
         steps = load.decoded[0] / step.tokens
-        held = _held(load, kv, step, entry)
+        held = _held(load, kv, step, context, entry)
         largest_held = max(largest_held, held / steps if steps else held_prompt)
         classes.append(
             LoopClass(
@@ -277,14 +277,16 @@ def _decode_s(load: RequestLoad, step: StepTime, entry: Entry, chosen: Settings)
     return seconds / step.tokens
 
 
-def _held(load: RequestLoad, kv: KvShape, step: StepTime, entry: Entry) -> float:
+def _held(load: RequestLoad, kv: KvShape, step: StepTime, context: Context, entry: Entry) -> float:
     """KV bytes of one request on a logical device, summed over its iterations."""
     steps, contexts = load.decoded
     fixed = kv.fixed + (kv.per_image_sequence if load.has_vision else 0.0)
     if entry.device.kv_reservation == "full":
         return steps * kv.held(load.peak_context, images=load.has_vision) / step.tokens
+    if context.engine.reserves_output:
+        contexts = load.final_context_sum
     held = steps * fixed + kv.per_token * contexts
-    held += sum(size * load.windowed_context_sum(window) for window, size in kv.windows)
+    held += sum(size * load.windowed_context_sum(window, contexts) for window, size in kv.windows)
     return held / step.tokens
 
 

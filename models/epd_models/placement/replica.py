@@ -77,6 +77,11 @@ class Replica:
         """Whether a sequence takes room for the longest request from its start."""
         return self.pool.entry.device.kv_reservation == "full"
 
+    @property
+    def reserves_output(self) -> bool:
+        """Whether a sequence takes room for its own last token from its start."""
+        return self.context.engine.reserves_output and not self.reserves_all
+
     def step(self, sequences: int) -> StepTime:
         """An iteration over exactly so many sequences of one lane; beside encoder processes it lasts longer."""
         step = self._step(sequences)

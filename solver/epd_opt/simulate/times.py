@@ -39,7 +39,7 @@ class LaneTimes:
         drafts = engine.speculative.draft_tokens if engine.speculative is not None else 0
         sizes = replica.kv.windows
         seconds = dict(enumerate(each for _, each in step.windows))
-        full = replica.reserves_all
+        full = replica.reserves_all or replica.reserves_output
         self.replica = replica
         self.budget = engine.max_batched_tokens
         self.most_sequences = max(1, replica.most_sequences // lanes)
@@ -94,15 +94,19 @@ class LaneTimes:
 
     def room(self, job: Job) -> float:
         """KV bytes of what is to be read, or received."""
-        images = job.embedded > 0.0
-        if self.replica.reserves_all:
-            return self.replica.kv.held(self._longest, images=images)
-        return self.replica.kv.held(job.prompt + job.generated, images=images)
+        return self._held(job, job.prompt + job.generated)
 
     def fixed_room(self, job: Job) -> float:
         """KV bytes of a decoding sequence that do not grow."""
-        images = job.embedded > 0.0
-        return self.replica.kv.held(self._longest if self.replica.reserves_all else 0.0, images=images)
+        return self._held(job, 0.0)
+
+    def _held(self, job: Job, tokens: float) -> float:
+        """KV bytes of so many tokens, or of what is reserved in their place."""
+        if self.replica.reserves_all:
+            tokens = self._longest
+        elif self.replica.reserves_output:
+            tokens = job.prompt + job.output
+        return self.replica.kv.held(tokens, images=job.embedded > 0.0)
 
 
 class ImageTimes:
