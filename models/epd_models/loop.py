@@ -68,6 +68,9 @@ class LoopClass:
         Byte-tokens per request: sum over its iterations of the KV bytes (and recurrent state) it holds.
     scv : float
         Squared coefficient of variation of the gaps between arrivals.
+    averaging : float or None
+        Intervals over which a request averages: the harmonic mean of N - 1 where N varies, because short answers see a burst
+        undiluted; None where all answers are alike.
     """
 
     name: str
@@ -78,6 +81,7 @@ class LoopClass:
     burst_second: float = 0.0
     held: float = 0.0
     scv: float = 1.0
+    averaging: float | None = None
 
     @property
     def burst(self) -> float:
@@ -93,6 +97,11 @@ class LoopClass:
     def intervals(self) -> float:
         """Intervals between output tokens, N - 1, at least one."""
         return max(self.output_tokens - 1.0, 1.0)
+
+    @property
+    def averaged(self) -> float:
+        """Intervals over which a request averages, at least one."""
+        return self.intervals if self.averaging is None else max(self.averaging, 1.0)
 
     @property
     def token(self) -> float:
@@ -249,11 +258,11 @@ def _terms(
         judged = next(c for c in classes if c.name == name)
         allowed = _spread_allowed(level, target) ** 2
         if pooled:
-            allowed = allowed - _largest_burst(classes) ** 2 / (judged.intervals * left) ** 2
+            allowed = allowed - _largest_burst(classes) ** 2 / (judged.averaged * left) ** 2
         allowed = np.where(allowed > 0, allowed, np.nan)
         columns = []
         for c, (bursts, slow) in zip(classes, variances, strict=True):
-            spread = bursts * (1.0 if pooled else smallest) / judged.intervals + slow
+            spread = bursts * (1.0 if pooled else smallest) / judged.averaged + slow
             variance = spread * left**2 / (smallest * loop.lanes * allowed)
             columns.append((variance + 2.0 * left * c.burst / loop.lanes) / (left * (1.0 + share)))
         terms.append(_Term(kind="interval", loads=np.stack(columns, axis=1), setup=none, judged=name))
@@ -433,7 +442,7 @@ def predicted_interval(
     one = _largest_burst(classes) ** 2 * (1.0 - 1.0 / lanes) / (1.0 - share) ** 2
     result = {}
     for c in classes:
-        variance = slow + min(bursts / c.intervals, bursts / (c.intervals * lanes) + one / c.intervals**2)
+        variance = slow + min(bursts / c.averaged, bursts / (c.averaged * lanes) + one / c.averaged**2)
         result[c.name] = mean, _quantile(mean, math.sqrt(variance), probability)
     return result
 

@@ -156,6 +156,7 @@ def loop_pool(
                 burst_second=burst.second,
                 held=held + held_prompt * (1.0 + holding_s / loop.step),
                 scv=load.request.interarrival_scv,
+                averaging=load.averaging_steps / step.tokens if load.averaging_steps > 0 else None,
             )
         )
         hops.append(
