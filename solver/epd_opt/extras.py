@@ -35,3 +35,14 @@ def pyplot() -> Any:
         It is not installed.
     """
     return _need("matplotlib.pyplot", "plot")
+
+
+def openpyxl() -> Any:
+    """The openpyxl package.
+
+    Raises
+    ------
+    UsageError
+        It is not installed.
+    """
+    return _need("openpyxl", "xlsx")

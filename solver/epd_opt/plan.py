@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from epd_opt.explain import Explanation
+    from epd_opt.export import Exported
 
 
 class Plan:
@@ -115,6 +116,21 @@ class Plan:
         from epd_opt.explain import explain
 
         return explain(self, why_not=why_not, without=without, share=share, runners_up=runners_up, time_limit_s=time_limit_s)
+
+    def export(self, to: str, path: str | Path | None = None) -> Exported:
+        """The fleet in another format, written to ``path`` where one is given; see :func:`epd_opt.export.export`.
+
+        Raises
+        ------
+        UsageError
+            The target is unknown or needs an absent package, the plan has no fleet, or the file cannot be written.
+        """
+        from epd_opt.export import export
+
+        exported = export(self.document, to)
+        if path is not None:
+            exported.save(path)
+        return exported
 
     def _repr_html_(self) -> str:
         from epd_opt.render import plan_html

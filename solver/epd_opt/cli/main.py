@@ -14,6 +14,7 @@ from epd_opt.cli.calibrating import calibrate
 from epd_opt.cli.catalog import catalog
 from epd_opt.cli.comparing import compare_command
 from epd_opt.cli.explaining import explain_command
+from epd_opt.cli.exporting import export_command
 from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
 from epd_opt.cli.predicting import predict
@@ -46,6 +47,7 @@ for command in (
     explain_command,
     compare_command,
     simulate_command,
+    export_command,
     fit_workload,
     predict,
     calibrate,

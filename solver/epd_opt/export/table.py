@@ -1,0 +1,17 @@
+"""Exporters by the name that ``--to`` takes: one file each, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from epd_opt.document import PlanDocument
+from epd_opt.export.bom_csv import bom_csv
+from epd_opt.export.exported import Exported
+from epd_opt.export.workbook import workbook
+
+EXPORTERS: Mapping[str, Callable[[PlanDocument], Exported]] = {
+    "bom-csv": bom_csv,
+    "xlsx": workbook,
+}
+BINARY = frozenset({"xlsx"})
+"""Targets that no terminal shows."""
