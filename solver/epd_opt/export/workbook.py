@@ -51,8 +51,9 @@ def _bill(sheet: Any, lines: Sequence[Line]) -> None:
         "x_PowerKw": math.fsum(line.power_kw for line in lines),
         "ChargeDescription": "quantity: devices only",
     }
-    for row in (names, *rows(lines), [total.get(name) for name in names]):
-        _append(sheet, row)
+    table: list[Sequence[Value | None]] = [names, *rows(lines), [total.get(name) for name in names]]
+    for cells in table:
+        _append(sheet, cells)
     for column, name in enumerate(names, start=1):
         sheet.cell(row=1, column=column).style = "Headline 4"
         for row in range(2, sheet.max_row + 1):
