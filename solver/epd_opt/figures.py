@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epd_opt.document import ClassResult, Cost, PlanDocument, Pool
 from epd_opt.errors import UsageError
 from epd_opt.extras import pyplot
+from epd_opt.flows import STAGES, Ribbon, ordered, ribbons_of
 from epd_opt.wording import fullest, label, milliseconds, money, printable, share, significant
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-_STAGES = ("encode", "prefill", "decode")
 _INK, _FILL, _BAND = "#222222", "#f4f4f4", "#fafafa"
 _MARGIN, _CLASS_WIDTH, _COLUMN, _GAP = 0.15, 2.05, 2.15, 0.6
 _BOX, _ROW = 0.7, 0.9
@@ -34,16 +33,6 @@ class _Box:
     middle: float
     entered: float = 0.0
     left: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ribbon:
-    """Requests/s of a class from its source (None) or a pool to a pool."""
-
-    request_class: str
-    sender: str | None
-    receiver: str
-    rate: float
 
 
 @dataclass(kw_only=True)
@@ -85,7 +74,7 @@ def plan_figure(document: PlanDocument) -> Figure:
 
 def _layout(document: PlanDocument) -> _Page:
     """Every pool has a row of its own, so that ribbons, which change rows only between columns, cross no box."""
-    rows = _ordered(document)
+    rows = ordered(document)
     body = max(len(rows) * _ROW, len(document.classes) * _ROW)
     start = _MARGIN + _CLASS_WIDTH + _GAP
     page = _Page(width=start + 3 * _COLUMN + 2 * _GAP + 0.2, height=_HEAD + body + _FOOT)
@@ -94,7 +83,7 @@ def _layout(document: PlanDocument) -> _Page:
         y = middle + ((len(document.classes) - 1) / 2 - i) * _ROW
         page.classes[name] = _Box(left_x=_MARGIN, right_x=_MARGIN + _CLASS_WIDTH, middle=y)
     for i, pool in enumerate(rows):
-        columns = [_STAGES.index(stage) for stage in pool.stages]
+        columns = [STAGES.index(stage) for stage in pool.stages]
         page.pools[pool.name] = _Box(
             left_x=_column_x(min(columns)),
             right_x=_column_x(max(columns)) + _COLUMN,
@@ -107,56 +96,8 @@ def _column_x(column: int) -> float:
     return _MARGIN + _CLASS_WIDTH + _GAP + column * (_COLUMN + _GAP)
 
 
-def _ordered(document: PlanDocument) -> list[Pool]:
-    """Pools from top to bottom so that few ribbons pass behind a box and all travel little: the best order that moving
-    one pool at a time leads to."""
-    ribbons = _ribbons(document)
-    order = sorted(document.pools, key=lambda pool: (_STAGES.index(pool.stages[0]), pool.name))
-    cost = _disorder(document, order, ribbons)
-    improving = True
-    while improving:
-        improving = False
-        for pool, place in itertools.product(document.pools, range(len(order))):
-            rest = [other for other in order if other is not pool]
-            moved = [*rest[:place], pool, *rest[place:]]
-            found = _disorder(document, moved, ribbons)
-            if found < cost:
-                order, cost, improving = moved, found, True
-    return order
-
-
-def _disorder(document: PlanDocument, order: list[Pool], ribbons: list[_Ribbon]) -> tuple[int, float]:
-    """Boxes in the way of ribbons, and the rows that all ribbons climb, thick ones counting more."""
-    rows = {pool.name: i - (len(order) - 1) / 2 for i, pool in enumerate(order)}
-    sources = {name: i - (len(document.classes) - 1) / 2 for i, name in enumerate(document.classes)}
-    total = sum(ribbon.rate for ribbon in ribbons) or 1.0
-    stages = {pool.name: [_STAGES.index(stage) for stage in pool.stages] for pool in order}
-    hidden, climbed = 0, 0.0
-    for ribbon in ribbons:
-        end = rows[ribbon.receiver]
-        start = rows[ribbon.sender] if ribbon.sender else sources[ribbon.request_class]
-        climbed += abs(end - start) * (0.2 + ribbon.rate / total)
-        if ribbon.sender:
-            bend = max(stages[ribbon.sender])
-            low, high = sorted((start, end))
-            hidden += sum(low < rows[name] < high and min(at) <= bend < max(at) for name, at in stages.items())
-    return hidden, round(climbed, 9)
-
-
-def _ribbons(document: PlanDocument) -> list[_Ribbon]:
-    merged: dict[tuple[str, str | None, str], float] = {}
-    for name, result in document.classes.items():
-        for way in result.routes:
-            for sender, receiver in zip([None, *way.pools[:-1]], way.pools, strict=True):
-                merged[name, sender, receiver] = merged.get((name, sender, receiver), 0.0) + way.rate_per_s
-    return [
-        _Ribbon(request_class=name, sender=sender, receiver=receiver, rate=rate)
-        for (name, sender, receiver), rate in merged.items()
-    ]
-
-
 def _draw_ribbons(axes: Axes, page: _Page, document: PlanDocument, colours: dict[str, str]) -> None:
-    ribbons = _ribbons(document)
+    ribbons = ribbons_of(document)
     entering: dict[str, float] = {}
     leaving: dict[tuple[str | None, str], float] = {}
     for ribbon in ribbons:
@@ -165,20 +106,20 @@ def _draw_ribbons(axes: Axes, page: _Page, document: PlanDocument, colours: dict
         leaving[place] = leaving.get(place, 0.0) + ribbon.rate
     most = max([*entering.values(), *leaving.values()], default=1.0)
 
-    def source(ribbon: _Ribbon) -> _Box:
+    def source(ribbon: Ribbon) -> _Box:
         return page.pools[ribbon.sender] if ribbon.sender else page.classes[ribbon.request_class]
 
     def thickness(rate: float) -> float:
         return max(_THICKEST * rate / most, _THINNEST)
 
-    def arrival(ribbon: _Ribbon) -> float:
+    def arrival(ribbon: Ribbon) -> float:
         """Height from which a ribbon comes to its receiver."""
         receiver = page.pools[ribbon.receiver]
         straight = receiver.left_x - source(ribbon).right_x > 1.5 * _GAP
         return receiver.middle if straight else starts[ribbon]
 
-    starts: dict[_Ribbon, float] = {}
-    ends: dict[_Ribbon, float] = {}
+    starts: dict[Ribbon, float] = {}
+    ends: dict[Ribbon, float] = {}
     for ribbon in sorted(ribbons, key=lambda r: -page.pools[r.receiver].middle):
         box = source(ribbon)
         total = thickness(leaving[ribbon.sender, "" if ribbon.sender else ribbon.request_class])
@@ -215,7 +156,7 @@ def _head(axes: Axes, page: _Page, document: PlanDocument, cost: Cost) -> None:
     title = f"{_short(document.instance, 4)}: {each}{money(cost.usd_per_hour)}/h ({proof})"
     _text(axes, _MARGIN, page.height - 0.22, title, size=11, weight="bold")
     bottom, top = _FOOT - 0.05, page.height - _HEAD + 0.1
-    for column, stage in enumerate(_STAGES):
+    for column, stage in enumerate(STAGES):
         x = _column_x(column)
         axes.fill_between((x - 0.08, x + _COLUMN + 0.08), bottom, top, color=_BAND, linewidth=0, zorder=0)
         _text(axes, x + _COLUMN / 2, page.height - 0.53, stage, size=9, colour="#555555", centred=True)

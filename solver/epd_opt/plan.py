@@ -132,6 +132,18 @@ class Plan:
             exported.save(path)
         return exported
 
+    def report(
+        self,
+        path: str | Path,
+        *,
+        study: str | Path | Mapping[str, Any] | None = None,
+        simulation: str | Path | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the plan as one HTML page that needs no network and no script; see :func:`epd_opt.report.report_html`."""
+        from epd_opt.report import report_html
+
+        Path(path).write_text(report_html(self.document, study=study, simulation=simulation), encoding="utf-8")
+
     def _repr_html_(self) -> str:
         from epd_opt.render import plan_html
 

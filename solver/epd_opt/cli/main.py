@@ -18,6 +18,7 @@ from epd_opt.cli.exporting import export_command
 from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
 from epd_opt.cli.predicting import predict
+from epd_opt.cli.reporting import report_command
 from epd_opt.cli.simulating import simulate_command
 from epd_opt.cli.solvers import solvers
 from epd_opt.cli.solving import solve
@@ -47,6 +48,7 @@ for command in (
     explain_command,
     compare_command,
     simulate_command,
+    report_command,
     export_command,
     fit_workload,
     predict,

@@ -1,0 +1,113 @@
+"""What a decision maker reads first: what it costs, what it takes, what is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from epd_opt.document import Cost, PlanDocument
+from epd_opt.report.markup import Child, Markup, badge, element, joined, number, paragraph
+from epd_opt.wording import money, significant
+
+_MILLION = 1e6
+
+
+def summary(document: PlanDocument, cost: Cost) -> Markup:
+    """The sentence, the verdicts and the figures."""
+    return joined(
+        paragraph(*_sentence(document, cost), class_="lead"),
+        element("p", _verdicts(document, cost), class_="verdicts"),
+        element("dl", _tiles(document, cost), class_="tiles"),
+    )
+
+
+def _sentence(document: PlanDocument, cost: Cost) -> Iterator[Child]:
+    rate = sum(result.rate_per_s for result in document.classes.values())
+    yield f"{count(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
+    if document.goodput is not None:
+        multiple = document.goodput.multiple
+        yield ["which is ", number(significant(multiple), multiple, "goodput", "multiple"), " times the stated demand, "]
+    if document.rate_multiple is not None:
+        multiple = document.rate_multiple.multiple
+        yield [
+            "which is ",
+            number(significant(multiple), multiple, "rate_multiple", "multiple"),
+            " times the stated demand, ",
+        ]
+    yield [f"are served by {count(units(document), 'device')} in {count(len(document.pools), 'pool')} for "]
+    yield element("strong", number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour"), " per hour")
+    if cost.usd_per_request is not None:
+        each = number(money(cost.usd_per_request), cost.usd_per_request, "cost", "usd_per_request")
+        yield [", ", element("strong", each, " per request")]
+    yield ". "
+    if document.status == "optimal" and cost.gap < 5e-5:
+        yield "It is proved that no other fleet of this model costs less."
+    elif document.status == "optimal":
+        yield ["It is proved that no fleet of this model costs less than ", _bound(cost), " per hour."]
+    else:
+        yield ["This is not proved to be the cheapest: another fleet may cost as little as ", _bound(cost), " per hour."]
+
+
+def _bound(cost: Cost) -> Markup:
+    return number(money(cost.bound_usd_per_hour), cost.bound_usd_per_hour, "cost", "bound_usd_per_hour")
+
+
+def _verdicts(document: PlanDocument, cost: Cost) -> Iterator[Child]:
+    yield proof(document, cost)
+    missed = [name for name, result in document.classes.items() if not result.slo_met]
+    if missed:
+        yield badge(f"Targets predicted to be missed: {', '.join(missed)}", "bad")
+    else:
+        yield badge("All targets met, as predicted", "good")
+    if document.warnings:
+        yield element("a", badge(count(len(document.warnings), "warning"), "warn"), href="#warnings")
+
+
+def proof(document: PlanDocument, cost: Cost) -> Markup:
+    """Whether the plan is proved, in a badge."""
+    if document.status != "optimal":
+        return badge(f"Not proved, gap {percent(cost.gap)}", "warn")
+    return badge("Proved optimal" if cost.gap < 5e-5 else f"Proved within {percent(cost.gap)} of the optimum", "good")
+
+
+def _tiles(document: PlanDocument, cost: Cost) -> Iterator[Markup]:
+    if cost.usd_per_request is None:
+        yield _tile("Per request", "–", "nothing is requested")
+    else:
+        each = number(money(cost.usd_per_request), cost.usd_per_request, "cost", "usd_per_request")
+        yield _tile("Per request", each, f"{money(cost.usd_per_request * _MILLION)} per million, at the mean rates")
+    yield _tile("Per hour", number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour"), "the whole fleet")
+    month = number(money(cost.usd_per_month), cost.usd_per_month, "cost", "usd_per_month")
+    yield _tile("Per month", month, "730 hours")
+    capex = number(money(cost.capex_usd), cost.capex_usd, "cost", "capex_usd")
+    yield _tile("To buy", capex, "with hosts; its charge is in the hourly cost" if cost.capex_usd else "nothing is bought")
+    power = number(f"{significant(cost.power_kw)} kW", cost.power_kw, "cost", "power_kw")
+    yield _tile("Power", power, "nameplate, hosts included" if cost.power_kw else "no card or entry states any")
+    used = ", ".join(f"{use.used} {name}" for name, use in document.devices.items())
+    yield _tile("Devices", f"{units(document):g}", used)
+
+
+def _tile(term: str, value: Child, note: str) -> Markup:
+    return element("div", element("dt", term), element("dd", value, class_="big"), element("dd", note, class_="note"))
+
+
+def units(document: PlanDocument) -> float:
+    """Sold units in all pools, spares included."""
+    return sum(pool.devices for pool in document.pools)
+
+
+def count(amount: float, thing: str, things: str | None = None) -> str:
+    """A number and what it counts.
+
+    >>> count(1, "pool"), count(2, "pool"), count(0.5, "device")
+    ('1 pool', '2 pools', '0.5 devices')
+    """
+    return f"{amount:g} {thing if amount == 1 else things or thing + 's'}"
+
+
+def percent(value: float) -> str:
+    """A share in per cent, three digits.
+
+    >>> percent(0.0095), percent(0.177), percent(0)
+    ('0.95 %', '17.7 %', '0 %')
+    """
+    return f"{100 * value:.3g} %"

@@ -1,0 +1,285 @@
+"""The report of a plan says what the plan document says, of any name, on a page that needs nothing else."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import epd_opt
+from epd_opt.errors import InvalidInput
+from epd_opt.report import report_html
+from support.documents import measured, modelled
+from support.pages import Element, at, figures, read_page
+
+NASTY = "<script>alert('x')</script> & \"q\"/~1\n\u202e…"
+
+
+@functools.cache
+def plan_of(kind: str) -> epd_opt.Plan:
+    infeasible = functools.partial(measured, limits={"devices": 2})
+    return epd_opt.solve({"modelled": modelled, "measured": measured, "infeasible": infeasible}[kind]())
+
+
+def study(plan: epd_opt.Plan) -> dict[str, Any]:
+    """A small study document with a point without a plan and one where the fleet breaks."""
+    path = "workload.classes.chat.rate_per_s"
+
+    def point(rate: float, usd: float | None, kept: float | None) -> dict[str, Any]:
+        fleet = {"usd_per_hour": kept, "feasible": kept is not None, "breaks": [] if kept else [{"text": "too few writers"}]}
+        cost = None if usd is None else {"usd_per_hour": usd, "usd_per_request": usd / 3600 / rate}
+        status = "infeasible" if usd is None else "optimal"
+        regret = None if usd is None or kept is None else kept - usd
+        return {"at": {path: rate}, "status": status, "cost": cost, "kept_fleet": fleet, "regret_usd_per_hour": regret}
+
+    return {
+        "schema": "epd-opt/study/v1",
+        "instance_sha256": plan.provenance.instance_sha256,
+        "vary": [{"path": path, "values": [6, 12, 18, 24]}],
+        "points": [point(6, 10.25, 20.0), point(12, 20.0, 20.0), point(18, 31.5, None), point(24, None, None)],
+        "switch_points": [{"path": path, "at": 9.5, "below": "integrated on big", "above": "prefill on big"}],
+    }
+
+
+def page_of(plan: epd_opt.Plan, **extra: Any) -> Element:
+    return read_page(report_html(plan.document, **extra))
+
+
+def renamed(plan: epd_opt.Plan, name: str) -> dict[str, Any]:
+    """The plan document with its instance, classes, devices and pools called ``name`` and more."""
+    text = plan.to_json()
+    for old in [*plan.classes, *plan.devices, *(pool.name for pool in plan.pools)]:
+        text = text.replace(json.dumps(old), json.dumps(f"{name}{old}"))
+    return {**json.loads(text), "instance": name, "warnings": [name]}
+
+
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+def test_every_figure_is_that_of_the_document(kind: str) -> None:
+    """A figure on the page carries the value at the place it names, and its text rounds to that value."""
+    plan = plan_of(kind)
+    shown = figures(page_of(plan))
+    assert len(shown) > 2
+    for document, pointer, value, text in shown:
+        assert document == "plan"
+        assert value == at(plan.to_dict(), pointer), pointer
+        digits = re.search(r"[-+]?[\d,]*\.?\d+(e-?\d+)?", text)
+        assert digits is not None, f"{pointer}: {text!r}"
+        said = float(digits[0].replace(",", "")) / (100 if "%" in text else 1)
+        assert said == pytest.approx(value, rel=6e-3, abs=6e-3 if value > 1e-2 else 0.0) or text == "<1%", (
+            f"{pointer}: {text}"
+        )
+
+
+@pytest.mark.parametrize("kind", ["modelled", "measured"])
+def test_everything_of_the_fleet_is_shown(kind: str) -> None:
+    """Costs, pools, classes and devices of the plan all stand on the page, each at its own place."""
+    plan = plan_of(kind)
+    places = {pointer for _, pointer, _, _ in figures(page_of(plan))}
+    wanted = {f"/cost/{key}" for key in plan.cost.model_dump()}
+    wanted |= {f"/pools/{i}/{key}" for i in range(len(plan.pools)) for key in ("replicas", "devices", "usd_per_hour")}
+    wanted |= {f"/pools/{i}/utilisation/{kind}" for i, pool in enumerate(plan.pools) for kind in pool.utilisation}
+    wanted |= {f"/pools/{i}/serves/{name}" for i, pool in enumerate(plan.pools) for name in pool.serves}
+    wanted |= {f"/classes/{name}/rate_per_s" for name in plan.classes}
+    for name, result in plan.classes.items():
+        wanted |= {f"/classes/{name}/{key}" for key in ("ttft_ms", "itl_ms") if getattr(result, key) is not None}
+    wanted |= {f"/devices/{name}/{key}" for name in plan.devices for key in ("used", "owned", "bought", "usd_per_hour")}
+    assert wanted <= places
+
+
+def test_assumptions_and_times_keep_source_and_confidence() -> None:
+    """Every assumption's source and confidence, and every note behind the times, is on the page."""
+    plan = plan_of("modelled")
+    page = page_of(plan)
+    assumed, timed = page.by_id("assumptions").text, page.by_id("times").text
+    assert plan.assumptions
+    for one in plan.assumptions:
+        assert one.source in assumed
+        assert one.confidence in assumed
+    for pool in plan.pools:
+        for time in pool.times:
+            assert time.note in timed
+    estimates = sum(one.confidence == "estimate" for one in plan.assumptions)
+    marked = [e for e in page.by_id("assumptions").all("span") if e.attributes.get("class") == "badge trust warn"]
+    assert f"{estimates} of them are estimates" in assumed
+    assert sum(e.text == "estimate" for e in marked) == estimates
+
+
+@pytest.mark.parametrize("kind", ["modelled", "measured"])
+def test_names_are_text_whatever_they_are(kind: str) -> None:
+    """A name that looks like markup makes the same elements as a plain one, and its figures are found under it."""
+    plain, document = renamed(plan_of(kind), "plain"), renamed(plan_of(kind), NASTY)
+    page = page_of(epd_opt.Plan.load(document))
+    assert [e.tag for e in page.all()] == [e.tag for e in page_of(epd_opt.Plan.load(plain)).all()]
+    assert "script" not in {e.tag for e in page.all()}
+    assert all(value == at(document, pointer) for _, pointer, value, _ in figures(page))
+    for part in ("classes", "pools", "devices", "binding", "warnings"):
+        assert "<script>alert('x')</script> & \"q\"/~1" in page.by_id(part).text
+
+
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+def test_the_page_stands_alone(kind: str) -> None:
+    """Nothing is fetched or run: no address, script, import or handler, and a policy that forbids them."""
+    text = report_html(plan_of(kind).document)
+    page = read_page(text)
+    addresses = [
+        e.attributes[key] for e in page.all() for key in ("src", "href", "action", "data", "poster") if key in e.attributes
+    ]
+    assert addresses
+    assert all(address and address.startswith("#") for address in addresses)
+    assert not {e.tag for e in page.all()} & {"script", "link", "iframe", "img", "object", "embed", "base", "form"}
+    assert not [key for e in page.all() for key in e.attributes if key.startswith("on") or key == "style"]
+    assert not re.search(r"url\(|@import|expression\(", text)
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+def test_the_page_is_accessible(kind: str) -> None:
+    """Headings descend in steps, links and labels have targets, pictures have names, tables have captions and scopes."""
+    page = page_of(plan_of(kind))
+    levels = [int(e.tag[1]) for e in page.all() if re.fullmatch("h[1-6]", e.tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    for one in page.all():
+        for key in ("aria-labelledby", "aria-describedby"):
+            assert one.attributes.get(key, ids[0]) in ids
+        if one.tag == "a":
+            assert (one.attributes["href"] or "").removeprefix("#") in ids
+        if one.tag == "svg":
+            assert one.attributes.get("aria-hidden") == "true" or one.attributes.get("role") == "img"
+            assert one.attributes.get("aria-hidden") == "true" or one.all("title")[0].text
+        if one.tag == "table":
+            assert one.all("caption")[0].text
+        if one.tag == "th":
+            assert one.attributes["scope"] in ("row", "col")
+    (html,) = page.all("html")
+    assert html.attributes["lang"] == "en"
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_and_marks_have_contrast(scheme: int) -> None:
+    """Texts reach 4.5 to 1 on what they stand on, bars and ribbons 3 to 1, light and dark (WCAG 2.2, 1.4.3 and 1.4.11)."""
+    blocks = re.findall(r":root \{(.*?)\}", report_html(plan_of("measured").document), re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", blocks[scheme]))
+    texts = [(ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("page", "card")]
+    texts += [(kind, f"{kind}-soft") for kind in ("good", "warn", "bad")] + [("quiet", "soft"), ("ink", "soft")]
+    texts += [(f"on{i}", f"tint{i}") for i in range(4)]
+    marks = [(f"fill{kind}", "card") for kind in ("", "-full", "-good", "-bad")] + [(f"c{i}", "card") for i in range(7)]
+    low = [
+        (a, b)
+        for pairs, least in ((texts, 4.5), (marks, 3.0))
+        for a, b in pairs
+        if _contrast(colours[a], colours[b]) < least
+    ]
+    assert not low
+
+
+def test_an_infeasible_plan_says_why_and_what_helps() -> None:
+    """Reasons and mends stand on the page, each mend with what to type, and no costs."""
+    plan = plan_of("infeasible")
+    page = page_of(plan)
+    assert plan.infeasibility.reasons
+    for reason in plan.infeasibility.reasons:
+        assert reason.text in page.by_id("reasons").text
+    document = plan.to_dict()
+    mend = {"change": "limits.devices", "to": 18, "text": "18 devices", "usd_per_hour": 41.5}
+    document["infeasibility"]["mends"] = [mend]
+    page = page_of(epd_opt.Plan.load(document))
+    assert "--set 'limits.devices=18'" in page.by_id("mends").text
+    assert ("plan", "/infeasibility/mends/0/usd_per_hour", 41.5, "$41.50") in figures(page)
+    assert "cost" not in {e.attributes.get("id") for e in page.all()}
+
+
+def test_a_plan_that_is_not_proved_says_so() -> None:
+    """Neither the sentence nor the verdict of an unproved plan claims a proof."""
+    document = plan_of("measured").to_dict()
+    document |= {"status": "feasible", "cost": {**document["cost"], "bound_usd_per_hour": 1.0, "gap": 0.5}}
+    (header,) = page_of(epd_opt.Plan.load(document)).all("header")
+    assert "not proved to be the cheapest" in header.text
+    assert "Not proved, gap 50 %" in header.text
+    assert "It is proved" not in header.text
+
+
+def test_a_missed_target_stands_out() -> None:
+    """A class whose prediction is above its target is called missed, by name and in its row."""
+    document = plan_of("modelled").to_dict()
+    document["classes"]["chat"] |= {"ttft_ms": 1900.0, "slo_met": False}
+    page = page_of(epd_opt.Plan.load(document))
+    (header,) = page.all("header")
+    assert "Targets predicted to be missed: chat" in header.text
+    assert "All targets met" not in header.text
+    row = next(row for row in page.by_id("classes").all("tr") if row.text.startswith("chat"))
+    assert "missed" in row.text
+    assert [e for e in row.all("rect") if e.attributes["class"] == "filled missed"]
+
+
+def test_a_study_adds_its_curve_and_switch_points() -> None:
+    """All points of a study are in the table, the curve breaks where there is no plan, and switches are told."""
+    plan = plan_of("measured")
+    content = study(plan)
+    page = page_of(plan, study=content)
+    part = page.by_id("study")
+    shown = figures(part)
+    assert {pointer for _, pointer, _, _ in shown} >= {f"/points/{i}/cost/usd_per_hour" for i in range(3)}
+    assert all(document == "study" and value == at(content, pointer) for document, pointer, value, _ in shown)
+    assert "from 9.5 on: prefill on big; below: integrated on big" in part.text
+    assert "breaks: too few writers" in part.text
+    wide = next(e for e in part.all("svg") if e.attributes["class"] == "graph wide")
+    assert len([e for e in wide.all("circle") if e.attributes["class"] == "dot colour0"]) == 3
+    assert len([e for e in wide.all("circle") if e.attributes["class"] == "dot colour0 kept"]) == 2
+
+
+def test_a_simulation_adds_attainment() -> None:
+    """Attainment with its interval, and times, of a simulation of this plan are those of its report."""
+    plan = plan_of("modelled")
+    found = epd_opt.simulate(plan, requests=300, seed=1).to_dict()
+    part = page_of(plan, simulation=found).by_id("simulation")
+    shown = figures(part)
+    assert all(document == "simulation" and value == at(found, pointer) for document, pointer, value, _ in shown)
+    assert {"/classes/chat/attainment/ttft", "/classes/chat/attainment_ci95/ttft/1"} <= {
+        pointer for _, pointer, _, _ in shown
+    }
+    assert "TTFT 1,500 ms for 95 %" in part.text
+
+
+def test_figures_of_another_instance_or_fleet_are_refused() -> None:
+    """A study or simulation that was not made of this plan is an error that says what to do."""
+    plan = plan_of("measured")
+    other = {**study(plan), "instance_sha256": "0" * 64}
+    with pytest.raises(InvalidInput, match=r"study: instance_sha256: made for .* 0{12}, .*epd-opt sensitivity"):
+        report_html(plan.document, study=other)
+    found = epd_opt.simulate(plan, requests=50).to_dict()
+    changed = copy.deepcopy(found)
+    next(iter(changed["pools"].values()))["replicas"] += 1
+    with pytest.raises(InvalidInput, match=r"simulates another fleet: .*epd-opt simulate"):
+        report_html(plan.document, simulation=changed)
+    with pytest.raises(InvalidInput, match="not an epd-opt/study/v1 document"):
+        report_html(plan.document, study=found)
+
+
+def test_python_writes_the_same_page_each_time(tmp_path: Path) -> None:
+    """`plan.report` writes the page, and the same plan gives the same page."""
+    plan = plan_of("measured")
+    plan.report(tmp_path / "one.html")
+    plan.report(tmp_path / "two.html")
+    text = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.html").read_text(encoding="utf-8") == report_html(plan.document)
