@@ -8,6 +8,7 @@ from epd_opt.instance import Instance
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
+from epd_opt.sensitivity import Study, sensitivity
 from epd_opt.simulate import simulate
 from epd_opt.verify import VerificationError, verify
 
@@ -16,10 +17,12 @@ __all__ = [
     "Instance",
     "InvalidInput",
     "Plan",
+    "Study",
     "UsageError",
     "VerificationError",
     "__version__",
     "read",
+    "sensitivity",
     "simulate",
     "solve",
     "verify",

@@ -1,0 +1,17 @@
+"""How plans and costs move with the inputs, what keeping today's fleet costs, and how far inputs may move."""
+
+from epd_opt.sensitivity.document import STUDY_SCHEMA, TOLERANCE_SCHEMA, study_json_schema, tolerance_json_schema
+from epd_opt.sensitivity.shift import Dimension, parse_vary
+from epd_opt.sensitivity.study import Study, sensitivity, usual_workers
+
+__all__ = [
+    "STUDY_SCHEMA",
+    "TOLERANCE_SCHEMA",
+    "Dimension",
+    "Study",
+    "parse_vary",
+    "sensitivity",
+    "study_json_schema",
+    "tolerance_json_schema",
+    "usual_workers",
+]

@@ -1,0 +1,112 @@
+"""What breaks first when a kept fleet no longer serves everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pulp
+
+from epd_models.workload import RequestClass
+from epd_opt.backends import Clocked, OutOfTime, Settings, SolverFailed
+from epd_opt.document import Reason
+from epd_opt.formulation import build
+from epd_opt.infeasible import unservable
+from epd_opt.prune import prune
+from epd_opt.resolve import Resolved
+from epd_opt.sensitivity.fleet import Fleet, Kept, free_of_limits, offered_to, serving, used_replicas
+from epd_opt.solution import Solution
+
+LOOSER = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 5.0, 10.0)
+"""Factors by which a target is loosened to see whether it is what breaks."""
+_TARGETS = {"ttft_ms": "ttft_s", "itl_ms": "itl_s", "e2e_ms": "e2e_s"}
+
+
+def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked) -> list[Reason]:
+    """Why a fleet does not serve an instance, what is nearest to a cure first.
+
+    Each target that lets the fleet serve the instance when it alone is loosened, up to tenfold, with the least of
+    :data:`LOOSER` that does; then the replicas that are missing, as few as possible. Where time runs out, what was found
+    until then. ``wanted`` is the target (milliseconds) or the replicas at hand, ``best_reachable`` what would do.
+    """
+    if found.reasons:
+        return list(found.reasons)
+    reasons: list[Reason] = []
+    try:
+        loosened = [
+            (factor, reason)
+            for request in resolved.requests
+            for limit in _TARGETS
+            if (hit := _loosened(fleet, resolved, request, limit, solver)) is not None
+            for factor, reason in [hit]
+        ]
+        reasons = [
+            reason for _, reason in sorted(loosened, key=lambda hit: (hit[0], hit[1].limit, hit[1].request_class or ""))
+        ]
+        reasons += _missing(fleet, resolved, solver)
+    except (OutOfTime, SolverFailed):
+        pass
+    return reasons
+
+
+def _loosened(
+    fleet: Fleet, resolved: Resolved, request: RequestClass, limit: str, solver: Clocked
+) -> tuple[float, Reason] | None:
+    """The least of the factors on a target that lets the fleet serve everything."""
+    field = _TARGETS[limit]
+    target: float | None = getattr(request.targets, field)
+    if target is None:
+        return None
+
+    def serves(factor: float) -> bool:
+        targets = replace(request.targets, **{field: target * factor})
+        requests = tuple(replace(r, targets=targets) if r.name == request.name else r for r in resolved.requests)
+        loose = replace(resolved, requests=requests)
+        return isinstance(serving(fleet, loose, offered_to(fleet, loose, solver), solver), Solution)
+
+    if not serves(LOOSER[-1]):
+        return None
+    low, high = -1, len(LOOSER) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if serves(LOOSER[middle]) else (middle, high)
+    wanted, enough = target * 1e3, target * 1e3 * LOOSER[high]
+    return LOOSER[high], Reason(
+        limit=limit,
+        request_class=request.name,
+        wanted=wanted,
+        best_reachable=enough,
+        text=f"class {request.name!r} wants {limit.removesuffix('_ms').upper()} {wanted:g} ms; {enough:.4g} ms would do",
+    )
+
+
+def _missing(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Iterator[Reason]:
+    """Replicas that the fleet's pools lack, as few sold units as possible, within a hundredth."""
+    offered = offered_to(fleet, resolved, solver)
+    if unservable(resolved, offered) is not None:
+        return
+    formulation = build(free_of_limits(prune(offered.problem)))
+    model, sets, v = formulation.model, formulation.sets, formulation.variables
+    more = {}
+    for p, (physical, members) in enumerate(sets.pools.items()):
+        more[physical] = model.add_variable(f"more_{p}", 0, cat=pulp.LpInteger)
+        model.addConstraint(
+            used_replicas(sets, v, physical, members) - more[physical] <= fleet.replicas[physical], f"kept_{p}"
+        )
+    units = {physical: float(sets.candidates[members[0]].units) for physical, members in sets.pools.items()}
+    model.setObjective(pulp.LpAffineExpression([(variable, units[physical]) for physical, variable in more.items()]))
+    settings = Settings(gap=0.01, time_limit_s=None, threads=resolved.instance.solver.threads)
+    values = solver.solve(model, settings).values
+    if values is None:
+        return
+    for physical, variable in more.items():
+        lacking = math.floor(values[variable.name] + 0.5)
+        if lacking:
+            has, (device, pool) = fleet.replicas[physical], physical
+            yield Reason(
+                limit="replicas",
+                wanted=float(has),
+                best_reachable=float(has + lacking),
+                text=f"{pool} on {device} has {has} replicas, spares included; {has + lacking} would do",
+            )

@@ -1,0 +1,126 @@
+"""The study and tolerance documents, `epd-opt/study/v1` and `epd-opt/tolerance/v1`; their JSON Schemas come from these
+types."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from epd_opt.document import Cost, Pool, Reason
+
+STUDY_SCHEMA = "epd-opt/study/v1"
+TOLERANCE_SCHEMA = "epd-opt/tolerance/v1"
+PointStatus = Literal["optimal", "feasible", "infeasible", "stopped", "failed"]
+Value = bool | int | float | str | list[Any] | dict[str, Any] | None
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Varied(_Part):
+    """One dimension of a study."""
+
+    path: str = Field(description="Path of the values that move, as --set takes it.")
+    values: list[Value] = Field(description="Values that they take; factors on them where scaled.")
+    scaled: bool = Field(description="Whether values are factors on what the instance states.")
+
+
+class KeptFleet(_Part):
+    """Today's fleet at a point: its replicas per placement, device and cut, with routing and operating points free."""
+
+    usd_per_hour: float | None = Field(
+        description="What the fleet costs at the point's prices, US dollars per hour, idle units included; null where it "
+        "does not serve the point, or this was not found out."
+    )
+    feasible: bool | None = Field(
+        description="Whether it serves all classes within their targets and the limits; null where the time limit passed."
+    )
+    breaks: list[Reason] = Field(
+        description="What breaks first: targets that, loosened alone, let the fleet serve the point, the one that needs "
+        "least first; then replicas that are missing, and limits of the fleet that it exceeds."
+    )
+
+
+class Point(_Part):
+    """One point of a study: the plan that is best there, and what keeping today's fleet comes to."""
+
+    at: dict[str, Value] = Field(description="Value, or factor, on each dimension.")
+    status: PointStatus
+    cost: Cost | None = Field(description="Of the plan that is best at the point.")
+    pools: list[Pool] = Field(description="Its pools, as in a plan document.")
+    kept_fleet: KeptFleet | None = Field(description="null where there is no fleet of today, or the point failed.")
+    regret_usd_per_hour: float | None = Field(
+        description="Cost of the kept fleet less that of the point's plan; null where one of them is. Below zero only where "
+        "the plan is not proved to the last: then the kept fleet is the better one."
+    )
+    reasons: list[Reason] = Field(default=[], description="Why no fleet at all serves the point, as far as looked for.")
+    error: str | None = Field(default=None, description="What went wrong at the point, and at no other.")
+
+
+class SwitchPoint(_Part):
+    """A value at which the placements and SKUs of the best plan change."""
+
+    path: str
+    at: float = Field(description="First value (or factor) found at which the plan is as above.")
+    below: str = Field(description="Placements on SKUs of the best plan at below_at.")
+    above: str = Field(description="Placements on SKUs of the best plan at `at`.")
+    below_at: float = Field(description="Last value found at which the plan is as below.")
+    tolerance: float = Field(description="Width to which the two were to be brought together.")
+
+
+class StudyDocument(_Part):
+    """How plan and cost move with the inputs."""
+
+    schema_: Literal["epd-opt/study/v1"] = Field(default="epd-opt/study/v1", alias="schema")
+    instance: str = Field(description="Name of the instance.")
+    vary: list[Varied]
+    today: dict[str, int] = Field(description="Replicas of today's fleet by physical pool, spares included.")
+    points: list[Point]
+    switch_points: list[SwitchPoint]
+    notes: list[str] = Field(default=[], description="What was left out, and why.")
+    instance_sha256: str = Field(description="SHA-256 of the instance, whatever the order of its keys.")
+    epd_opt: str = Field(description="Version of this program.")
+
+
+class Shift(_Part):
+    """How far an input moves in one direction."""
+
+    factor: float | None = Field(description="Last factor found at which the fleet serves everything; null where none.")
+    value: Value = Field(description="What the input is then; null for several inputs together.")
+    unlimited: bool = Field(description="Whether nothing broke as far as the shift was followed, to the factor given.")
+    breaks_at: float | None = Field(default=None, description="First factor found at which it does not.")
+    breaks: list[Reason] = Field(default=[], description="What breaks there; see KeptFleet.")
+
+
+class Tolerance(_Part):
+    """How far one input may move before the fleet no longer serves everything within its targets."""
+
+    path: str = Field(description="Path of the input.")
+    value: Value = Field(description="What the instance states; null for several inputs together.")
+    up: Shift
+    down: Shift
+
+
+class ToleranceDocument(_Part):
+    """How far each main input of a plan may move by itself while the bought fleet still serves it."""
+
+    schema_: Literal["epd-opt/tolerance/v1"] = Field(default="epd-opt/tolerance/v1", alias="schema")
+    instance: str
+    fleet: dict[str, int] = Field(description="Replicas by physical pool, spares included.")
+    precision: float = Field(description="Relative width to which each edge was found.")
+    inputs: list[Tolerance]
+    notes: list[str] = []
+
+
+def study_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of study documents."""
+    schema = StudyDocument.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": STUDY_SCHEMA, **schema}
+
+
+def tolerance_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of tolerance documents."""
+    schema = ToleranceDocument.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": TOLERANCE_SCHEMA, **schema}

@@ -1,0 +1,103 @@
+"""One point of a study, solved by itself in whatever process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epd_opt.backends import Clock, Clocked, OutOfTime, backend
+from epd_opt.document import PlanDocument
+from epd_opt.errors import EpdError
+from epd_opt.instance import Instance
+from epd_opt.offering import offering
+from epd_opt.pipeline import search
+from epd_opt.resolve import Resolved, resolve
+from epd_opt.sensitivity.breaks import breaks
+from epd_opt.sensitivity.document import KeptFleet, Point
+from epd_opt.sensitivity.fleet import Fleet, Kept, kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A point to solve; it can be sent to another process.
+
+    Attributes
+    ----------
+    at : dict
+        Value, or factor, on each dimension.
+    document : dict
+        The instance at the point.
+    fleet : Fleet or None
+        Today's, where there is one.
+    """
+
+    at: dict[str, Any]
+    document: dict[str, Any]
+    fleet: Fleet | None
+
+
+def solved(job: Job) -> dict[str, Any]:
+    """The point as plain data. Whatever goes wrong is told in it, so that one point fails alone."""
+    try:
+        return _solved(job).model_dump(mode="json", by_alias=True)
+    except EpdError as error:
+        return failed(job.at, " ".join(str(error).split()))
+    except Exception as error:
+        return failed(job.at, f"{type(error).__name__}: {error}")
+
+
+def failed(at: Mapping[str, Any], error: str) -> dict[str, Any]:
+    """A point that could not be solved."""
+    point = Point(at=dict(at), status="failed", cost=None, pools=[], kept_fleet=None, regret_usd_per_hour=None, error=error)
+    return point.model_dump(mode="json", by_alias=True)
+
+
+def _solved(job: Job) -> Point:
+    resolved = resolve(Instance(**job.document))
+    plan = _plan(resolved)
+    fleet = None if job.fleet is None else kept_fleet(job.fleet, resolved)
+    status, cost = ("stopped", None) if plan is None else (plan.status, plan.cost)
+    regret = None
+    if cost is not None and fleet is not None and fleet.usd_per_hour is not None:
+        regret = fleet.usd_per_hour - cost.usd_per_hour
+        regret = 0.0 if abs(regret) <= 1e-9 * cost.usd_per_hour else regret
+    why = None if plan is None else plan.infeasibility
+    return Point(
+        at=job.at,
+        status=status,
+        cost=cost,
+        pools=[] if plan is None else plan.pools,
+        kept_fleet=fleet,
+        regret_usd_per_hour=regret,
+        reasons=[] if why is None else why.reasons,
+    )
+
+
+def _plan(resolved: Resolved) -> PlanDocument | None:
+    """The best plan; None where there was no time to look for one."""
+    start = time.perf_counter()
+    solver = clocked(resolved)
+    try:
+        offered = offering(resolved, each=solver.clock.check)
+        return search(resolved, offered, solver, start=start, diagnose=False).document
+    except OutOfTime:
+        return None
+
+
+def clocked(resolved: Resolved) -> Clocked:
+    """The instance's solver, with all of its time limit."""
+    wanted = resolved.instance.solver
+    return Clocked(solver=backend(wanted.name), clock=Clock(wanted.time_limit_s))
+
+
+def kept_fleet(fleet: Fleet, resolved: Resolved) -> KeptFleet:
+    """What becomes of a fleet that is kept, within the instance's time limit."""
+    solver = clocked(resolved)
+    try:
+        found = kept(fleet, resolved, solver)
+        why = breaks(fleet, resolved, found, solver) if found.feasible is False else []
+    except OutOfTime:
+        found, why = Kept(feasible=None), []
+    return KeptFleet(usd_per_hour=found.usd_per_hour, feasible=found.feasible, breaks=why)

@@ -1,0 +1,291 @@
+"""Studies: how the best plan, its cost and the worth of today's fleet move with the inputs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epd_opt._version import __version__
+from epd_opt.backends import backend
+from epd_opt.document import PlanDocument
+from epd_opt.errors import InvalidInput, Problem, UsageError
+from epd_opt.instance import Instance, instance_sha256
+from epd_opt.pipeline import solve
+from epd_opt.plan import Plan
+from epd_opt.reading import read
+from epd_opt.sensitivity.document import Point, StudyDocument, Varied
+from epd_opt.sensitivity.fleet import Fleet
+from epd_opt.sensitivity.journal import Journal, study_hash
+from epd_opt.sensitivity.point import Job, failed, solved
+from epd_opt.sensitivity.shift import Dimension, dimension, shifted
+from epd_opt.sensitivity.switch import TOLERANCE, structure, switch_points
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Progress = Callable[[int, int], None]
+
+
+class Study:
+    """A sensitivity study; shows itself in a terminal (``print``) and in a notebook.
+
+    Attributes
+    ----------
+    document : StudyDocument
+        All of it, as in the JSON document.
+    """
+
+    def __init__(self, document: StudyDocument) -> None:
+        self.document = document
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "document":
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The study document as plain data."""
+        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        return plain
+
+    def to_json(self) -> str:
+        """The study document as strict JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the study document to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Points as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.extras import pandas
+
+        return pandas().DataFrame([_row(point) for point in self.document.points])
+
+    def plot(self) -> Figure:
+        """Cost of the best plan and of today's fleet along the study, or over its two dimensions; needs matplotlib
+        (``pip install 'epd-opt[plot]'``)."""
+        from epd_opt.sensitivity.figure import study_figure
+
+        return study_figure(self.document)
+
+    def __str__(self) -> str:
+        from epd_opt.sensitivity.view import study_text
+
+        return study_text(self.document)
+
+    def __repr__(self) -> str:
+        paths = ", ".join(varied.path for varied in self.document.vary)
+        return f"<Study of {self.document.instance!r} along {paths}: {len(self.document.points)} points>"
+
+    def _repr_html_(self) -> str:
+        from epd_opt.sensitivity.view import study_html
+
+        return study_html(self.document)
+
+
+def _row(point: Point) -> dict[str, Any]:
+    cost, fleet = point.cost, point.kept_fleet
+    return {
+        **point.at,
+        "status": point.status,
+        "usd_per_hour": None if cost is None else cost.usd_per_hour,
+        "usd_per_request": None if cost is None else cost.usd_per_request,
+        "structure": structure(point.model_dump()),
+        "devices": sum(pool.devices for pool in point.pools) if cost is not None else None,
+        "kept_feasible": None if fleet is None else fleet.feasible,
+        "kept_usd_per_hour": None if fleet is None else fleet.usd_per_hour,
+        "regret_usd_per_hour": point.regret_usd_per_hour,
+        "breaks": "" if fleet is None else "; ".join(reason.text for reason in fleet.breaks),
+    }
+
+
+def sensitivity(
+    instance: Instance | Mapping[str, Any] | str | Path,
+    vary: Mapping[str, Iterable[Any]] | Sequence[Dimension],
+    *,
+    plan: Plan | None = None,
+    switches: bool = True,
+    tolerance: float = TOLERANCE,
+    workers: int = 1,
+    executor: Executor | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """Plan an instance again at every point of a grid, and see what today's fleet is worth there.
+
+    Parameters
+    ----------
+    instance : Instance, mapping or path
+        What is planned today.
+    vary : mapping or sequence of Dimension
+        Values by path, for one or two paths; see :func:`epd_opt.sensitivity.shift.parse_vary` for factors.
+    plan : Plan, optional
+        Whose fleet is today's; by default the best plan of the instance.
+    switches : bool
+        Whether to look, along a single dimension of numbers, for the values at which the plan's placements and SKUs change.
+    tolerance : float
+        Share of the range within which such a value is found.
+    workers : int
+        Processes that solve points side by side; 1 solves them here.
+    executor : concurrent.futures.Executor, optional
+        What solves points in place of processes of this machine, such as ``dask.distributed.Client(...).get_executor()``.
+    folder : path, optional
+        Where points are written as they come (``points.jsonl``); those found there are not solved again.
+    progress : callable, optional
+        Called with the points done and those there are.
+
+    Raises
+    ------
+    InvalidInput
+        The instance makes no sense, a path names nothing, the objective leaves the rates open, or every point fails.
+    UsageError
+        Not one or two dimensions, or the folder cannot be written to.
+    """
+    given = instance if isinstance(instance, Instance) else read(instance)
+    backend(given.solver.name)
+    if given.objective != "cost_per_request":
+        message = f"found {given.objective if isinstance(given.objective, str) else 'a range of multiples'}"
+        hint = "a study compares fleets at given rates: use --set objective=cost_per_request"
+        raise InvalidInput([Problem(path="objective", message=f"{message}, expected cost_per_request", hint=hint)])
+    document = given.document()
+    moved = _dimensions(vary, document)
+    today = (solve(given, mends=False) if plan is None else plan).document
+    if plan is not None and today.cost is None:
+        raise InvalidInput([Problem(path="status", message=f"the plan is {today.status}: it has no fleet")])
+    fleet = None if today.cost is None else Fleet.of(today)
+    journal = None
+    if folder is not None:
+        journal = Journal(Path(folder), study_hash(document, {} if fleet is None else fleet.named()))
+    try:
+        with _executor(workers, executor) as pool:
+            solver = _Points(document, moved, fleet, pool, journal, progress or (lambda done, whole: None))
+            grid = [
+                dict(zip((m.path for m in moved), at, strict=True)) for at in itertools.product(*(m.values for m in moved))
+            ]
+            points = solver.solve(grid)
+            if all(point["status"] == "failed" for point in points):
+                raise InvalidInput([Problem(message=text) for text in dict.fromkeys(point["error"] for point in points)])
+            found = []
+            if switches and len(moved) == 1 and moved[0].numeric:
+                path = moved[0].path
+                found = switch_points(
+                    moved[0],
+                    points,
+                    lambda values: solver.solve([{path: value} for value in values], keeping=False),
+                    tolerance=tolerance,
+                )
+    finally:
+        if journal is not None:
+            journal.close()
+    return Study(
+        StudyDocument(
+            instance=given.name,
+            vary=[Varied(path=m.path, values=list(m.values), scaled=m.scaled) for m in moved],
+            today={} if fleet is None else fleet.named(),
+            points=[Point.model_validate(point) for point in points],
+            switch_points=found,
+            notes=_notes(today, plan),
+            instance_sha256=instance_sha256(given),
+            epd_opt=__version__,
+        )
+    )
+
+
+def _dimensions(vary: Mapping[str, Iterable[Any]] | Sequence[Dimension], document: Mapping[str, Any]) -> list[Dimension]:
+    moved = [dimension(path, values, document) for path, values in vary.items()] if isinstance(vary, Mapping) else list(vary)
+    if not 1 <= len(moved) <= 2 or len({m.path for m in moved}) < len(moved):
+        raise UsageError("a study moves one or two different paths")
+    return moved
+
+
+def _notes(today: PlanDocument, plan: Plan | None) -> list[str]:
+    if today.cost is None:
+        return [f"there is no fleet of today to keep: the instance as stated is {today.status}"]
+    if plan is None and today.status != "optimal":
+        return [f"today's fleet is not proved to be the cheapest (gap {today.cost.gap:.2%})"]
+    return []
+
+
+@contextmanager
+def _executor(workers: int, executor: Executor | None) -> Iterator[Executor | None]:
+    """What solves points; None solves them here."""
+    if executor is not None or workers <= 1:
+        yield executor
+        return
+    own = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield own
+    finally:
+        own.shutdown(wait=True, cancel_futures=True)
+
+
+def usual_workers(threads: int) -> int:
+    """Processes that keep this machine's cores busy when each solves with so many threads."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // threads)
+
+
+class _Points:
+    """Solves points of one study, side by side, and keeps them as they come."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        moved: Sequence[Dimension],
+        fleet: Fleet | None,
+        executor: Executor | None,
+        journal: Journal | None,
+        progress: Progress,
+    ) -> None:
+        self._document, self._moved, self._fleet = document, moved, fleet
+        self._executor, self._journal, self._progress = executor, journal, progress
+        self._done = self._whole = 0
+
+    def solve(self, places: Sequence[Mapping[str, Any]], *, keeping: bool = True) -> list[dict[str, Any]]:
+        """Points at some places, in their order; ``keeping`` says whether today's fleet is tried there too."""
+        self._whole += len(places)
+        points: list[dict[str, Any] | None] = [None] * len(places)
+        jobs: dict[int, Job] = {}
+        for i, at in enumerate(places):
+            try:
+                document = shifted(self._document, [(m, at[m.path]) for m in self._moved])
+            except InvalidInput as error:
+                points[i] = self._came(failed(at, " ".join(str(error).split())), fresh=True)
+                continue
+            job = Job(at=dict(at), document=document, fleet=self._fleet if keeping else None)
+            known = None if self._journal is None else self._journal.known(job)
+            if known is None:
+                jobs[i] = job
+            else:
+                points[i] = self._came(known, fresh=False)
+        for i, point in self._run(jobs):
+            points[i] = self._came(point, fresh=True)
+        return [point for point in points if point is not None]
+
+    def _run(self, jobs: Mapping[int, Job]) -> Iterator[tuple[int, dict[str, Any]]]:
+        if self._executor is None:
+            yield from ((i, solved(job)) for i, job in jobs.items())
+            return
+        futures: dict[Future[dict[str, Any]], int] = {self._executor.submit(solved, job): i for i, job in jobs.items()}
+        for future in as_completed(futures):
+            i = futures[future]
+            try:
+                yield i, future.result()
+            except Exception as error:
+                yield i, failed(jobs[i].at, f"the process that solved this point ended: {type(error).__name__}: {error}")
+
+    def _came(self, point: dict[str, Any], *, fresh: bool) -> dict[str, Any]:
+        if fresh and self._journal is not None:
+            self._journal.keep(point)
+        self._done += 1
+        self._progress(self._done, self._whole)
+        return point
