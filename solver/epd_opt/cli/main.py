@@ -22,7 +22,7 @@ from epd_opt.cli.reporting import report_command
 from epd_opt.cli.simulating import simulate_command
 from epd_opt.cli.solvers import solvers
 from epd_opt.cli.solving import solve
-from epd_opt.cli.studying import sensitivity_command
+from epd_opt.cli.studying import sensitivity_command, tolerance_command
 from epd_opt.errors import EpdError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -49,6 +49,7 @@ for command in (
     explain_command,
     compare_command,
     sensitivity_command,
+    tolerance_command,
     simulate_command,
     report_command,
     export_command,

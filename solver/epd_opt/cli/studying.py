@@ -11,8 +11,8 @@ from epd_opt.cli.plans import load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.render import WIDTH
-from epd_opt.sensitivity import Study, parse_vary, sensitivity, usual_workers
-from epd_opt.sensitivity.view import study_text
+from epd_opt.sensitivity import Study, parse_vary, sensitivity, tolerance, usual_workers
+from epd_opt.sensitivity.view import study_text, tolerance_text
 from epd_opt.wording import printable
 
 
@@ -26,6 +26,7 @@ from epd_opt.wording import printable
 @click.option("--no-switches", is_flag=True, help="Do not look for the values at which the plan changes.")
 @click.option(
     "--tolerance",
+    "width_share",
     type=click.FloatRange(min=0, min_open=True, max=1),
     default=0.001,
     show_default=True,
@@ -42,7 +43,7 @@ def sensitivity_command(
     output: str | None,
     workers: int | None,
     no_switches: bool,
-    tolerance: float,
+    width_share: float,
     settings: tuple[str, ...],
     quiet: bool,
 ) -> int:
@@ -68,7 +69,7 @@ def sensitivity_command(
             moved,
             plan=None if plan is None else load_plan(plan),
             switches=not no_switches,
-            tolerance=tolerance,
+            tolerance=width_share,
             workers=usual_workers(read.solver.threads) if workers is None else workers,
             folder=output,
             progress=advance,
@@ -97,3 +98,25 @@ def _save(study: Study, path: Path) -> None:
         study.save(path)
     except OSError as error:
         raise UsageError(f"-o {path}: cannot write: {error.strerror}") from None
+
+
+@click.command(name="tolerance")
+@click.argument("plan", type=click.Path(allow_dash=True))
+@click.option("--json", "as_json", is_flag=True, help="Print the tolerances as JSON instead of the table.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+def tolerance_command(plan: str, as_json: bool, workers: int | None, quiet: bool) -> int:
+    """Say how far each input may move before the bought fleet breaks a target.
+
+    PLAN is a plan document, or - for standard input, and needs nothing else. Every class's rate, text, output and images
+    move by themselves, and all rates together; the fleet keeps its replicas, routing and operating points are free.
+    """
+    loaded = load_plan(plan)
+    threads = loaded.document.provenance.threads
+    with bar("inputs", quiet=quiet) as advance:
+        report = tolerance(loaded, workers=usual_workers(threads) if workers is None else workers, progress=advance)
+    if as_json:
+        echo_json(report.to_json())
+    else:
+        click.echo(tolerance_text(report.document, color=wants_color(), width=width(WIDTH)), nl=False)
+    return 0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +18,7 @@ from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
 from epd_opt.sensitivity.document import Point, StudyDocument, Varied
+from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.fleet import Fleet
 from epd_opt.sensitivity.journal import Journal, study_hash
 from epd_opt.sensitivity.point import Job, failed, solved
@@ -30,8 +28,6 @@ from epd_opt.sensitivity.switch import TOLERANCE, structure, switch_points
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-Progress = Callable[[int, int], None]
 
 
 class Study:
@@ -166,7 +162,7 @@ def sensitivity(
     if folder is not None:
         journal = Journal(Path(folder), study_hash(document, {} if fleet is None else fleet.named()))
     try:
-        with _executor(workers, executor) as pool:
+        with executor_of(workers, executor) as pool:
             solver = _Points(document, moved, fleet, pool, journal, progress or (lambda done, whole: None))
             grid = [
                 dict(zip((m.path for m in moved), at, strict=True)) for at in itertools.product(*(m.values for m in moved))
@@ -215,25 +211,6 @@ def _notes(today: PlanDocument, plan: Plan | None) -> list[str]:
     return []
 
 
-@contextmanager
-def _executor(workers: int, executor: Executor | None) -> Iterator[Executor | None]:
-    """What solves points; None solves them here."""
-    if executor is not None or workers <= 1:
-        yield executor
-        return
-    own = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    try:
-        yield own
-    finally:
-        own.shutdown(wait=True, cancel_futures=True)
-
-
-def usual_workers(threads: int) -> int:
-    """Processes that keep this machine's cores busy when each solves with so many threads."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // threads)
-
-
 class _Points:
     """Solves points of one study, side by side, and keeps them as they come."""
 
@@ -267,21 +244,10 @@ class _Points:
                 jobs[i] = job
             else:
                 points[i] = self._came(known, fresh=False)
-        for i, point in self._run(jobs):
-            points[i] = self._came(point, fresh=True)
+        left = list(jobs)
+        for n, point in as_they_come(self._executor, solved, list(jobs.values()), _process_ended):
+            points[left[n]] = self._came(point, fresh=True)
         return [point for point in points if point is not None]
-
-    def _run(self, jobs: Mapping[int, Job]) -> Iterator[tuple[int, dict[str, Any]]]:
-        if self._executor is None:
-            yield from ((i, solved(job)) for i, job in jobs.items())
-            return
-        futures: dict[Future[dict[str, Any]], int] = {self._executor.submit(solved, job): i for i, job in jobs.items()}
-        for future in as_completed(futures):
-            i = futures[future]
-            try:
-                yield i, future.result()
-            except Exception as error:
-                yield i, failed(jobs[i].at, f"the process that solved this point ended: {type(error).__name__}: {error}")
 
     def _came(self, point: dict[str, Any], *, fresh: bool) -> dict[str, Any]:
         if fresh and self._journal is not None:
@@ -289,3 +255,7 @@ class _Points:
         self._done += 1
         self._progress(self._done, self._whole)
         return point
+
+
+def _process_ended(job: Job, error: Exception) -> dict[str, Any]:
+    return failed(job.at, f"the process that solved this point ended: {type(error).__name__}: {error}")

@@ -116,10 +116,10 @@ def _breaks(document: StudyDocument) -> Iterator[RenderableType]:
 
 def _tolerances(document: ToleranceDocument) -> Iterator[RenderableType]:
     yield Text.assemble((printable(document.instance), "bold"), (f": {printable(_fleet(document.fleet))}", ""))
-    table = ruled("input", ">now", ">down to", ">up to", "what breaks first above")
+    table = ruled("input (workload.classes)", ">now", ">down to", ">up to", "what breaks first above")
     for tolerance in document.inputs:
         table.add_row(
-            printable(tolerance.path),
+            printable(tolerance.path.removeprefix("workload.classes.")),
             _stated(tolerance.value),
             _edge(tolerance, tolerance.down),
             _edge(tolerance, tolerance.up),
@@ -130,7 +130,10 @@ def _tolerances(document: ToleranceDocument) -> Iterator[RenderableType]:
     if below:
         yield Text()
         yield Text("what breaks first below", style="bold")
-        yield from (_item(f"{tolerance.path}: {_first(tolerance.down.breaks)}") for tolerance in below)
+        yield from (
+            _item(f"{tolerance.path.removeprefix('workload.classes.')}: {_first(tolerance.down.breaks)}")
+            for tolerance in below
+        )
     yield from (_item(f"note: {note}", "dim") for note in document.notes)
 
 
@@ -152,6 +155,6 @@ def _edge(tolerance: Tolerance, shift: Shift) -> str:
     if shift.factor is None:
         return "none"
     if shift.unlimited:
-        return "any" if shift.factor > 1.0 else "nothing"
+        return "as far as tried" if shift.factor > 1.0 else ("0" if shift.value is None else _stated(shift.value))
     number = isinstance(shift.value, int | float)
     return f"{_stated(shift.value)} ({shift.factor - 1:+.1%})" if number else f"{shift.factor - 1:+.1%}"

@@ -56,16 +56,16 @@ def test_a_kept_fleet_never_beats_the_best_plan(over_chat: Study) -> None:
 
 
 def test_modelled_fleets_are_kept_with_their_operating_points_free() -> None:
-    """A modelled fleet serves its own instance at its own cost, idles at no less when demand halves, and breaks a named
-    target or lacks a named pool when demand doubles."""
-    study = epd_opt.sensitivity(modelled(), [parse_vary(f"{RATES}=x0.5,x1,x2", modelled())], switches=False)
-    half, same, double = study.document.points
+    """A modelled fleet serves its own instance at its own cost, is too large at a third of the demand, and breaks a named
+    target, or lacks replicas of a named pool, a tenth above it."""
+    study = epd_opt.sensitivity(modelled(), [parse_vary(f"{RATES}=x0.3,x1,x1.1", modelled())], switches=False)
+    less, same, more = study.document.points
     assert same.regret_usd_per_hour == 0.0
-    assert half.regret_usd_per_hour is not None
-    assert half.regret_usd_per_hour > 0.0
-    assert double.kept_fleet is not None
-    assert double.kept_fleet.feasible is False
-    assert double.kept_fleet.breaks
+    assert less.regret_usd_per_hour is not None
+    assert less.regret_usd_per_hour > 0.0
+    assert more.kept_fleet is not None
+    assert more.kept_fleet.feasible is False
+    assert {reason.limit for reason in more.kept_fleet.breaks} & {"itl_ms", "ttft_ms", "replicas"}
 
 
 def test_switches_hold_on_both_sides() -> None:
