@@ -1,0 +1,150 @@
+"""vLLM: a shell script that starts one replica of a pool on a host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from epd_opt.document import PlanDocument
+from epd_opt.export.exported import Exported
+from epd_opt.export.fleet import Deployed, Fleet, fleet
+from epd_opt.export.script import Launcher, script
+
+VERSION = "0.33.0"
+"""Release whose options these are."""
+
+KV_CACHE = {"bf16": "bfloat16", "fp8": "fp8", "nvfp4": "nvfp4"}
+
+
+def vllm(document: PlanDocument) -> Exported:
+    """Commands for every pool: replicas are started one by one, each with its devices and ports."""
+    deployed = fleet(document)
+    notes = [*deployed.notes, *limits(deployed, engine="vLLM")]
+    if any(pool.receives_embeddings for pool in deployed.pools):
+        notes.append(
+            "a proxy in front must send images to the encoders and pass their ec_transfer_params on to the engines, as the "
+            "router of llm-d does; it spreads them by its own rule"
+        )
+    elif any(pool.role == "prefill" for pool in deployed.pools):
+        notes.append("a proxy in front pairs prefill with decode by its own rule")
+    return script(deployed, _LAUNCHER, notes)
+
+
+def arguments(deployed: Fleet, pool: Deployed, *, alone: bool = False) -> list[str]:
+    """Options of one engine of a pool, but for how embeddings and KV cache travel.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether an encoder has its device to itself, however many processes the plan has there.
+    """
+    point, cut = pool.pool.operating_point, pool.pool.parallelism
+    tensor = pool.logical_devices if pool.measured else cut.tensor
+    options = ["--tensor-parallel-size", str(tensor)]
+    if pool.role == "encode":
+        options = ["--mm-encoder-only", *(options if tensor > 1 else [])]
+        memory = point.memory_fraction if alone else pool.encoder_memory
+        return [*options, *(["--gpu-memory-utilization", f"{memory:g}"] if memory else [])]
+    for name, value in (("pipeline", cut.pipeline), ("data", cut.attention_data)):
+        options += [f"--{name}-parallel-size", str(value)] if value > 1 else []
+    options += ["--enable-expert-parallel"] if 1 < cut.expert == cut.tensor * cut.attention_data else []
+    for name, number in (
+        ("--max-num-seqs", point.max_sequences),
+        ("--max-num-batched-tokens", point.max_batched_tokens),
+        ("--gpu-memory-utilization", point.memory_fraction),
+        ("--max-model-len", point.max_context_tokens),
+    ):
+        options += [name, f"{number:g}" if isinstance(number, float) else str(number)] if number else []
+    options += ["--quantization", "fp8"] if pool.weights == "fp8" and deployed.native_weights == "bf16" else []
+    options += ["--kv-cache-dtype", KV_CACHE[pool.kv_cache]] if pool.kv_cache in KV_CACHE else []
+    text_only = deployed.has_vision and "encode" not in pool.pool.stages and not pool.receives_embeddings
+    return [*options, *(["--language-model-only"] if text_only and pool.role == "whole" else [])]
+
+
+def embeddings(deployed: Fleet, *, producer: bool) -> list[str]:
+    """How embeddings travel: through host memory as large as the plan's encoder cache, over NIXL between hosts."""
+    extra = {"ec_cpu_bytes": deployed.embeddings_bytes, "ec_enable_nixl": True}
+    role = "ec_producer" if producer else "ec_consumer"
+    return [
+        "--ec-transfer-config",
+        json.dumps({"ec_connector": "ECCPUConnector", "ec_role": role, "ec_connector_extra_config": extra}),
+    ]
+
+
+def kv_cache(pool: Deployed) -> list[str]:
+    """How the KV cache travels, where it does."""
+    role = {"prefill": "kv_producer", "decode": "kv_consumer"}.get(pool.role)
+    if role is None:
+        return []
+    return ["--kv-transfer-config", json.dumps({"kv_connector": "NixlConnector", "kv_role": role})]
+
+
+def limits(deployed: Fleet, *, engine: str) -> Iterator[str]:
+    """What vLLM's options leave unsaid of a fleet's settings."""
+    yield from planned_for(deployed, engine)
+    for pool in deployed.pools:
+        cut = pool.pool.parallelism
+        if cut.expert not in (1, cut.tensor * cut.attention_data):
+            yield (
+                f"{pool.label}: experts are planned over {cut.expert} of {cut.tensor * cut.attention_data} ranks; {engine} "
+                "takes all of them or none: written without expert parallelism"
+            )
+        yield from formats(deployed, pool, known=KV_CACHE, engine=engine)
+        if pool.vendor not in ("NVIDIA", ""):
+            yield f"{pool.label}: options are those of {engine} on NVIDIA GPUs; {pool.vendor} devices need its plug-in"
+    if deployed.drafted:
+        yield (
+            f"speculative decoding with {deployed.drafted} drafted tokens needs a method or draft model, which the plan "
+            "does not name: not written"
+        )
+
+
+def planned_for(deployed: Fleet, engine: str) -> Iterator[str]:
+    """Whether the plan has another engine in mind."""
+    name = deployed.document.cards.get("engine", {}).get("name")
+    if name != engine.lower():
+        yield f"the plan counts on engine {name}; these are options of {engine}"
+
+
+def formats(deployed: Fleet, pool: Deployed, *, known: dict[str, str], engine: str) -> Iterator[str]:
+    """Storage formats that no option sets."""
+    if pool.role == "encode":
+        return
+    online = pool.weights == "fp8" and deployed.native_weights == "bf16"
+    if pool.weights and pool.weights != deployed.native_weights and not online:
+        yield f"{pool.label}: planned with weights in {pool.weights}: serve a checkpoint stored so"
+    if pool.kv_cache and pool.kv_cache not in known:
+        yield f"{pool.label}: {engine} has no option for a KV cache in {pool.kv_cache} as planned: its default is left"
+
+
+def _encoder(deployed: Fleet, pool: Deployed) -> list[str]:
+    memory = ["--gpu-memory-utilization", f"{pool.encoder_memory:g}"] if pool.encoder_memory else []
+    own = arguments(deployed, pool) if pool.role == "encode" else ["--mm-encoder-only", *memory]
+    return [*own, *embeddings(deployed, producer=True)]
+
+
+def _engine(deployed: Fleet, pool: Deployed) -> list[str]:
+    received = embeddings(deployed, producer=False) if pool.receives_embeddings else []
+    return [*arguments(deployed, pool), *received, *kv_cache(pool)]
+
+
+def _environment(pool: Deployed, encoder: bool) -> dict[str, str]:
+    found = {"VLLM_USE_V2_MODEL_RUNNER": "1"} if encoder or pool.receives_embeddings else {}
+    if encoder:
+        found |= {"VLLM_EC_SIDE_CHANNEL_HOST": "$HOST", "VLLM_EC_SIDE_CHANNEL_PORT": "$((port + 10000))"}
+    elif pool.role in ("prefill", "decode"):
+        found |= {"VLLM_NIXL_SIDE_CHANNEL_HOST": "$HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT": "$((port + 20000))"}
+    return found
+
+
+_LAUNCHER = Launcher(
+    name="vLLM",
+    version=VERSION,
+    command=("vllm", "serve"),
+    model_option=(),
+    encoder=_encoder,
+    engine=_engine,
+    environment=_environment,
+    node_options=('--nnodes {nodes} --node-rank "$NODE_RANK" --master-addr "$MASTER_ADDR"', "--headless"),
+    needs_urls=False,
+)
