@@ -62,9 +62,7 @@ def run(script: Path, *arguments: str, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-RECORDER = (
-    f"#!{sys.executable}"
-    + """
+RECORDER = """
 import json, os, sys, time
 print(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES", ""), *sys.argv[1:]]), flush=True)
 started = os.environ["STARTED"]
@@ -72,7 +70,6 @@ open(os.path.join(started, str(os.getpid())), "w").close()
 while len(os.listdir(started)) < int(os.environ["PROCESSES"]):
     time.sleep(0.01)
 """
-)
 
 
 @pytest.fixture
@@ -80,7 +77,7 @@ def recorder(tmp_path: Path) -> Path:
     """A folder with a vllm and a python that print what they are given and end when all processes have started."""
     for name in ("vllm", "python"):
         program = tmp_path / name
-        program.write_text(RECORDER, encoding="utf-8")
+        program.write_text(f"#!{sys.executable}{RECORDER}", encoding="utf-8")
         program.chmod(0o755)
     return tmp_path
 
