@@ -16,7 +16,7 @@ _ROUNDING = 1e-6
 def classes(document: PlanDocument) -> Markup:
     """One row for each class."""
     whole = any(result.e2e_ms is not None for result in document.classes.values())
-    columns = ["Class", ">Requests/s", "TTFT", "ITL", *(["End to end"] if whole else []), "Targets", ">$/request", "Way"]
+    columns = ["Class", ">Requests/s", ">$/request", "TTFT", "ITL", *(["End to end"] if whole else []), "Targets", "Way"]
     return table("Classes of requests", columns, [list(_row(document, name, whole=whole)) for name in document.classes])
 
 
@@ -24,11 +24,11 @@ def _row(document: PlanDocument, name: str, *, whole: bool) -> Iterator[Child]:
     result, targets = document.classes[name], stated_targets(document, name)
     yield element("span", name, class_="name")
     yield number(significant(result.rate_per_s), result.rate_per_s, "classes", name, "rate_per_s")
+    yield number(money(result.usd_per_request).removeprefix("$"), result.usd_per_request, "classes", name, "usd_per_request")
     times = {"ttft": result.ttft_ms, "itl": result.itl_ms, **({"e2e": result.e2e_ms} if whole else {})}
     for which, value in times.items():
         yield _against(value, targets.get(which), "classes", name, f"{which}_ms")
     yield _verdict(result, targets)
-    yield number(money(result.usd_per_request).removeprefix("$"), result.usd_per_request, "classes", name, "usd_per_request")
     yield _ways(result, labels(document.pools), name)
 
 

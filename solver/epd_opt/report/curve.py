@@ -12,11 +12,15 @@ from epd_opt.wording import significant
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """A line: US dollars per hour over the place on the axis; None where there is no plan or the fleet breaks."""
+    """A line: US dollars per hour over the place on the axis; None where there is no plan or the fleet breaks.
+
+    ``absent`` says what that means, and marks such places on the axis; empty leaves them blank.
+    """
 
     name: str
     style: str
     points: tuple[tuple[float, float | None], ...]
+    absent: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +118,9 @@ def _line(frame: _Frame, one: Series) -> Iterator[Markup]:
     yield element("path", d="".join(path), class_=f"curve {one.style}")
     for at, usd in one.points:
         if usd is None:
+            if one.absent:
+                said = element("title", f"{one.name}: {one.absent}")
+                yield element("text", "×", said, x=frame.x(at), y=frame.y(0.0) - 3, class_="cross middle")
             continue
         said = element("title", f"{one.name}: ${usd:,.2f}/h")
         yield element("circle", said, cx=frame.x(at), cy=frame.y(usd), r=3.5, class_=f"dot {one.style}")
@@ -132,13 +139,12 @@ def _thinned(ticks: Sequence[tuple[float, str]], frame: _Frame) -> list[tuple[fl
 
 
 def _step(highest: float) -> float:
-    """A round step with four to eight of them up to the highest value.
+    """The smallest round step that reaches the highest value within five.
 
-    >>> _step(41.0), _step(0.9)
-    (10.0, 0.2)
+    >>> _step(41.0), _step(0.9), _step(19.2)
+    (10.0, 0.2, 5.0)
     """
     if highest <= 0:
         return 1.0
-    rough = highest / 4
-    scale = 10.0 ** math.floor(math.log10(rough))
-    return float(f"{max(m for m in (1, 2, 5, 10) if m * scale <= rough * (1 + 1e-9)) * scale:.6g}")
+    scale = 10.0 ** math.floor(math.log10(highest / 5))
+    return float(f"{next(m for m in (1, 2, 2.5, 5, 10) if m * scale >= highest / 5 * (1 - 1e-9)) * scale:.6g}")

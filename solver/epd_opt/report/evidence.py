@@ -46,14 +46,14 @@ def simulated(document: PlanDocument, found: SimulationDocument) -> Markup:
     runs = count(len(found.seeds), "run")
     text = (
         f" {counted:,} requests counted over {significant(found.seconds)} s in {runs}, {found.arrivals}, "
-        f"{found.routing} routing. A target is met where the upper end of the 95 % interval reaches its percentile."
+        f"{found.routing} routing. A target is met where the upper end of the 95% interval reaches its percentile."
     )
     verdict = badge("All targets met", "good") if found.target_met else badge("Targets missed", "bad")
     parts: list[Child] = [paragraph(verdict, text)]
     if found.failures:
         parts += [paragraph("Failures in mid-run:"), listed(found.failures)]
     rows = [row for name, outcome in found.classes.items() for row in _attained(document, name, outcome)]
-    columns = ["Class", "Target", ">Kept", "95 % interval", "", "Verdict"]
+    columns = ["Class", "Target", ">Kept", "95% interval", "Verdict"]
     parts.append(table("Attainment of targets", columns, rows))
     columns = ["Class", ">Requests", ">Missed", ">TTFT p50", ">p95", ">p99", ">ITL p50", ">p95", ">p99"]
     parts += [
@@ -74,7 +74,7 @@ def _attained(document: PlanDocument, name: str, outcome: ClassOutcome) -> Itera
         if value is not None and target is not None:
             yield _attainment(name, which, words, value, bounds, target)
     if not targets:
-        yield [name, "none stated", "–", "–", None, "–"]
+        yield [element("span", name, class_="name"), "none stated", "–", "–", "–"]
 
 
 def _attainment(
@@ -93,16 +93,15 @@ def _attainment(
     start = max(0.0, min(low, wanted) - 0.5 * (1 - min(low, wanted)) - 0.01)
     return [
         element("span", name, class_="name"),
-        f"{words} {significant(target.milliseconds)} ms for {target.percentile:g} %",
+        f"{words} {significant(target.milliseconds)} ms for {target.percentile:g}%",
         number(_percent(value), value, *path, "attainment", which, of="simulation"),
-        shown,
-        interval(low, high, wanted, start=start, kind="kept" if met else "missed"),
+        element("div", shown, interval(low, high, wanted, start=start, kind="kept" if met else "missed"), class_="use"),
         badge("met", "good") if met else badge("missed", "bad"),
     ]
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.4g} %" if value < 0.9995 or value == 1.0 else f"{100 * value:.5g} %"
+    return f"{100 * value:.4g}%" if value < 0.9995 or value == 1.0 else f"{100 * value:.5g}%"
 
 
 def _times(name: str, outcome: ClassOutcome) -> Sequence[Child]:

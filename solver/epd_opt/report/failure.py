@@ -21,7 +21,7 @@ def _reason(index: int, reason: Reason) -> Sequence[Child]:
     bounds: list[Child] = []
     for key, value in (("wanted", reason.wanted), ("best_reachable", reason.best_reachable)):
         bounds.append("–" if value is None else number(significant(value), value, *path, key))
-    return [element("code", reason.limit), reason.request_class or "–", *bounds, reason.text]
+    return [element("code", reason.limit), reason.request_class or "–", *bounds, element("span", reason.text, class_="name")]
 
 
 def mends(why: Infeasibility) -> Markup:

@@ -28,13 +28,13 @@ def cost_breakdown(document: PlanDocument, cost: Cost) -> Markup:
     if rest > _NEGLIGIBLE * cost.usd_per_hour:
         entries.append(_piece(len(pieces), "", "units in no pool", f"${rest:,.2f}/h", rest, cost))
         pieces.append(("", "units in no pool", rest))
-    return element("figure", cost_bar(pieces), listed(entries, class_="legend"))
+    return element("figure", cost_bar(pieces), listed(entries, class_="costs"))
 
 
 def _piece(index: int, mark: str, name: str, usd: Child, amount: float, cost: Cost) -> list[Child]:
     part = share(amount / cost.usd_per_hour) if cost.usd_per_hour else "–"
     swatch = element("span", class_=f"swatch tint{index % 4}", aria_hidden="true")
-    return [swatch, letter(mark), " ", element("span", name, class_="name"), " ", usd, ", ", part]
+    return [swatch, letter(mark), element("span", name, class_="name"), usd, element("span", part, class_="number")]
 
 
 def flows(document: PlanDocument) -> Markup:
@@ -64,19 +64,19 @@ def pools(document: PlanDocument) -> Markup:
                 f"{pool.device}, {degrees(pool)}",
                 [number(f"{pool.replicas}", pool.replicas, "pools", i, "replicas"), spare],
                 number(f"{pool.devices:g}", pool.devices, "pools", i, "devices"),
+                number(f"{pool.usd_per_hour:,.2f}", pool.usd_per_hour, "pools", i, "usd_per_hour"),
                 listed(served, class_="plain"),
                 _use(i, *used[0]) if used else "–",
-                number(f"{pool.usd_per_hour:,.2f}", pool.usd_per_hour, "pools", i, "usd_per_hour"),
             ]
         )
-    columns = ["Pool", "Device, cut", ">Replicas", ">Devices", "Requests/s", "Fullest", ">$/h"]
+    columns = ["Pool", "Device, cut", ">Replicas", ">Devices", ">$/h", "Requests/s", "Fullest"]
     return table("Pools", columns, rows)
 
 
 def _use(index: int, kind: str, value: float) -> Markup:
     return element(
         "div",
-        element("span", kind.replace("_", " "), " ", number(share(value), value, "pools", index, "utilisation", kind)),
+        element("span", requirement(kind), " ", number(share(value), value, "pools", index, "utilisation", kind)),
         meter(value, "full" if value > 0.9 else ""),
         class_="use",
     )

@@ -86,7 +86,7 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Child]])
     ]
     body = []
     for first, *others in rows:
-        cells = [element("th", first, scope="row", role="rowheader")]
+        cells = [element("th", first, scope="row", role="rowheader", data_label=titles[0])]
         cells += [
             element("td", element("div", cell), role="cell", class_=side, data_label=title)
             for cell, title, side in zip(others, titles[1:], sides[1:], strict=True)
@@ -108,7 +108,7 @@ def badge(text: str, kind: str = "") -> Markup:
 
 def trust(confidence: str) -> Markup:
     """How far to trust a figure; estimates stand out."""
-    return badge(confidence, "trust warn" if confidence in ("estimate", "recalled") else "trust")
+    return badge(confidence, "warn" if confidence in ("estimate", "recalled") else "")
 
 
 def letter(text: str) -> Markup:

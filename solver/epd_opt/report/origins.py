@@ -57,10 +57,13 @@ def assumptions(document: PlanDocument) -> Markup:
     weak = sum(one.confidence == "estimate" for _, one in every)
     text = f"{count(len(every), 'figure')} that the instance did not state; {weak} of them are estimates."
     stated = [(i, one) for i, one in every if not _on_card(one)]
-    rows = [[one.text, _value(i, one), trust(one.confidence), _small(one.source)] for i, one in stated]
+    rows = [
+        [element("span", one.text, class_="name"), _value(i, one), trust(one.confidence), _small(one.source)]
+        for i, one in stated
+    ]
     parts: list[Child] = [paragraph(text)]
     if rows:
-        parts.append(table("Assumptions", ["Figure", ">Value", "Confidence", "Source"], rows))
+        parts.append(table("Assumptions", ["Figure", "Value", "Confidence", "Source"], rows))
     cards = list(_cards([one for _, one in every if _on_card(one)]))
     if cards:
         columns = ["Card", "Figures and their confidence", "Source"]
@@ -69,7 +72,7 @@ def assumptions(document: PlanDocument) -> Markup:
 
 
 def _on_card(one: Assumption) -> bool:
-    return one.value == "card" and ": " in one.text
+    return one.value == "card"
 
 
 def _value(index: int, one: Assumption) -> Child:

@@ -11,7 +11,7 @@ from epd_opt.document import ClassResult, PlanDocument, Pool
 from epd_opt.flows import STAGES, Ribbon, ordered, ribbons_of
 from epd_opt.report.markup import Child, Markup, element, pointer
 from epd_opt.report.targets import stated_targets
-from epd_opt.wording import fullest, labels, milliseconds, money, printable, share, significant
+from epd_opt.wording import fullest, labels, milliseconds, money, printable, requirement, share, significant
 
 COLOURS = 7
 """Colours that classes take in turn, as the style sheet names them."""
@@ -42,8 +42,8 @@ _WIDE = _Layout(
     class_width=228,
     bend=64,
     gap=56,
-    box=76,
-    row=94,
+    box=80,
+    row=98,
     head=34,
     line=17,
     letter=6.9,
@@ -54,14 +54,14 @@ _WIDE = _Layout(
 _NARROW = _Layout(
     name="narrow",
     width=360,
-    class_width=88,
-    bend=22,
-    gap=18,
+    class_width=80,
+    bend=20,
+    gap=14,
     box=46,
     row=58,
     head=26,
     line=15,
-    letter=6.3,
+    letter=6.7,
     thickest=26,
     thinnest=1.2,
     full=False,
@@ -92,10 +92,15 @@ class _Drawing:
     def column(self, stage: str) -> tuple[float, float]:
         """Left and right end of the column of a stage."""
         start = self.layout.class_width + self.layout.bend
-        room = self.layout.width - start - (len(self.stages) - 1) * self.layout.gap
+        room = self.layout.width - self.spread - start - (len(self.stages) - 1) * self.layout.gap
         each = room / len(self.stages)
         left = start + self.stages.index(stage) * (each + self.layout.gap)
         return left, left + each
+
+    @property
+    def spread(self) -> float:
+        """How far the band of a stage reaches beyond its column."""
+        return self.layout.gap / 4
 
     def source(self, ribbon: Ribbon) -> _Box:
         """Where a ribbon begins."""
@@ -167,9 +172,9 @@ def flow_sentences(document: PlanDocument) -> list[str]:
 
 def _band(drawing: _Drawing, stage: str) -> Markup:
     left, right = drawing.column(stage)
-    spread = drawing.layout.gap / 4
+    width = right - left + 2 * drawing.spread
     return _group(
-        element("rect", class_="band", x=left - spread, y=0, width=right - left + 2 * spread, height=drawing.height, rx=8),
+        element("rect", class_="band", x=left - drawing.spread, y=0, width=width, height=drawing.height, rx=8),
         element("text", stage, class_="stage", x=(left + right) / 2, y=drawing.layout.head / 2 + 4),
     )
 
@@ -272,7 +277,8 @@ def _pool(drawing: _Drawing, document: PlanDocument, index: int, pool: Pool, let
         rest = _short(f"{pool.device} {cut}{spare}", layout, room - prefix * layout.letter)
         lines: list[Child] = [[replicas, f" × {rest}"]]
         cost = _value(f"${pool.usd_per_hour:,.2f}", pool.usd_per_hour, "pools", index, "usd_per_hour")
-        lines.append([cost, "/h", _short(f", {used[0][0]} {share(used[0][1])}" if used else "", layout, room - 80)])
+        lines.append([cost, "/h"])
+        lines += [_fitting(kind, share(value), layout, room) for kind, value in used[:1]]
         title = f"{letter}  {_short(pool.placement.replace('_', '-'), layout, room - 24)}"
     else:
         lines = [_short(f"{pool.device}", layout, room)]
@@ -317,6 +323,12 @@ def _value(text: str, value: float, *path: str | int) -> Markup:
     return element("tspan", text, data_value=repr(value), data_path=pointer("plan", *path))
 
 
+def _fitting(kind: str, taken: str, layout: _Layout, room: float) -> str:
+    """What is fullest, in words where they fit, else by its name."""
+    words = f"{requirement(kind)} {taken}"
+    return words if _long(words, layout) <= room else _short(f"{kind.replace('_', ' ')} {taken}", layout, room)
+
+
 def _short(text: str, layout: _Layout, room: float) -> str:
     """Text cut in its middle where it would not fit."""
     text = printable(text)
@@ -330,5 +342,6 @@ def _short(text: str, layout: _Layout, room: float) -> str:
 
 
 def _long(text: str, layout: _Layout) -> float:
-    """Width of a text, wide letters (Chinese, Korean, emoji) taking two."""
-    return layout.letter * sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    """Width of a text, Chinese, Korean and emoji taking two letters, capitals a little more than one."""
+    wide = sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.25 if c.isupper() else 0.0 for c in text)
+    return layout.letter * (len(text) + wide)

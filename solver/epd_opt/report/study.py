@@ -110,14 +110,17 @@ def _curve(study: Study, paths: Sequence[str]) -> Markup | None:
         kept = [
             point.kept_fleet.usd_per_hour if point.kept_fleet and point.kept_fleet.feasible else None for point in points
         ]
-        series.append(Series(name=name or "best plan", style=f"colour{i}", points=tuple(zip(at, best, strict=True))))
+        line = tuple(zip(at, best, strict=True))
+        series.append(Series(name=name or "best plan", style=f"colour{i}", points=line, absent="no plan"))
         if any(usd is not None for usd in kept):
             said = f"today’s fleet {name}".strip()
             series.append(Series(name=said, style=f"colour{i} kept", points=tuple(zip(at, kept, strict=True))))
     ticks = sorted({(places[_key(point.at.get(axis))], _said(point.at.get(axis))) for point in study.points})
     found = [(i, one) for i, one in enumerate(study.switch_points, 1) if one.path == axis]
     marks = [(place, f"{i}") for i, one in found if (place := _place(one.at, places)) is not None]
-    legend = [[_sample(one.style), " ", one.name] for one in series]
+    legend: list[Child] = [[_sample(one.style), " ", one.name] for one in series]
+    if any(point.cost is None for point in study.points):
+        legend.append([element("span", "×", class_="cross"), " no plan"])
     return element("figure", listed(legend, class_="legend"), cost_curve(series, ticks, marks, axis, "study"))
 
 
@@ -174,7 +177,7 @@ def _switches(study: Study) -> Markup:
 
 
 def _table(study: Study, paths: Sequence[str]) -> Markup:
-    columns = [*paths, ">Best plan $/h", ">$/request", "Status", "Today’s fleet", ">Regret $/h"]
+    columns = [*paths, ">Best plan $/h", ">$/request", ">Regret $/h", "Status", "Today’s fleet"]
     rows: list[Sequence[Child]] = []
     for i, point in enumerate(study.points):
         cost, path = point.cost, ("points", i)
@@ -185,12 +188,12 @@ def _table(study: Study, paths: Sequence[str]) -> Markup:
                 *(_said(point.at.get(one)) for one in paths),
                 "–" if usd is None else number(f"{usd:,.2f}", usd, *path, "cost", "usd_per_hour", of="study"),
                 "–" if each is None else number(money(each)[1:], each, *path, "cost", "usd_per_request", of="study"),
+                _regret(point.regret_usd_per_hour, i),
                 badge(point.status, "good" if point.status == "optimal" else "warn"),
                 _kept(point, i),
-                _regret(point.regret_usd_per_hour, i),
             ]
         )
-    return element("div", table("Points of the study", columns, rows), class_="wide-table")
+    return element("div", table("Points of the study", columns, rows), class_="labelled")
 
 
 def _kept(point: Point, index: int) -> Child:

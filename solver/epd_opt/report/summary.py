@@ -108,6 +108,6 @@ def percent(value: float) -> str:
     """A share in per cent, three digits.
 
     >>> percent(0.0095), percent(0.177), percent(0)
-    ('0.95 %', '17.7 %', '0 %')
+    ('0.95%', '17.7%', '0%')
     """
-    return f"{100 * value:.3g} %"
+    return f"{100 * value:.3g}%"
