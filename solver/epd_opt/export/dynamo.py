@@ -114,10 +114,12 @@ def _sglang_args(deployed: Fleet, pool: Deployed) -> list[str]:
     split = pool.role in ("prefill", "decode")
     multimodal = deployed.has_vision or pool.role == "encode" or pool.receives_embeddings
     mode = {"encode": "encode", "whole": "pd"}.get(pool.role)
+    prompts = [p for p in deployed.pools if p.role == "prefill"]
+    encoded = _from_pool(pool) or (pool.role == "decode" and any(_from_pool(p) for p in prompts))
     return [
         *("--model-path", deployed.model),
         *(["--enable-multimodal"] if multimodal else []),
-        *(["--dedicated-mm-encoder"] if _from_pool(pool) else []),
+        *(["--dedicated-mm-encoder"] if encoded else []),
         *(["--disaggregation-mode", mode] if mode == "encode" or (mode and _from_pool(pool)) else []),
         *own,
         *(["--disaggregation-transfer-backend", "nixl", "--host", "0.0.0.0"] if split else []),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from epd_opt.document import ClassResult, PlanDocument, Pool
+from epd_opt.errors import UsageError
 from epd_opt.instance import Instance
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.wording import printable
@@ -106,7 +107,15 @@ class Fleet:
 
 
 def fleet(document: PlanDocument) -> Fleet:
-    """The fleet of a plan, and what no deployment format says of it."""
+    """The fleet of a plan, and what no deployment format says of it.
+
+    Raises
+    ------
+    UsageError
+        Nothing is planned, as where all rates are 0.
+    """
+    if not document.pools:
+        raise UsageError(f"the plan of {document.instance!r} has no pools: there is nothing to deploy")
     resolved = resolve(Instance(**document.instance_document), cards=document.cards)
     card = document.cards.get("model") or {}
     pools = tuple(_deployed(document, resolved, number, pool) for number, pool in enumerate(document.pools, start=1))
@@ -130,8 +139,8 @@ def _deployed(document: PlanDocument, resolved: Resolved, number: int, pool: Poo
     card = document.cards.get("devices", {}).get(pool.device) or {}
     entry = next((e for e in resolved.entries if e.name == pool.device), None)
     units = Fraction(pool.devices).limit_denominator(1 << 20) / (pool.replicas + pool.spare_replicas)
-    logical_per_unit = 1 if entry is None else entry.device.logical_per_unit
-    units_per_server = None if entry is None else entry.device.units_per_server
+    logical_per_unit = int(card.get("logical_devices_per_unit") or 1)
+    units_per_server = (card.get("server") or {}).get("units")
     measured = pool.provenance == "measured"
     return Deployed(
         number=number,
@@ -140,7 +149,7 @@ def _deployed(document: PlanDocument, resolved: Resolved, number: int, pool: Poo
         vendor=str(card.get("vendor", "")),
         kind=str(card.get("kind", "")),
         logical_devices=int(units * logical_per_unit),
-        nodes=1 if units_per_server is None else int(max(1, -(-units // units_per_server))),
+        nodes=int(max(1, -(-units // units_per_server))) if units_per_server else 1,
         receives_embeddings=pool.placement == "shared" or ("prefill" in pool.stages and _after_encoders(document, pool)),
         weights="" if entry is None or measured else entry.precision.weights,
         kv_cache="" if entry is None or measured else entry.precision.kv_cache,
@@ -176,7 +185,7 @@ def _notes(document: PlanDocument, pools: tuple[Deployed, ...], model: str, enco
         yield f"no Hugging Face id of {printable(model)} is known: give the path or id of its checkpoint"
     roles = [pool.role for pool in pools]
     several = any(len(served.routes) > 1 for served in document.classes.values())
-    if several or any(roles.count(role) > 1 for role in ("encode", "prefill")) or len({*roles} & {"whole", "decode"}) > 1:
+    if several or len(set(roles)) < len(roles) or {"whole", "decode"} <= set(roles):
         ways = "; ".join(_ways(name, served) for name, served in sorted(document.classes.items()) if served.routes)
         yield f"which class goes to which pool is left to the router in front; planned is {ways}"
     for pool in pools:

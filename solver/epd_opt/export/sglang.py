@@ -66,7 +66,7 @@ def limits(deployed: Fleet, *, engine: str) -> Iterator[str]:
     for pool in deployed.pools:
         yield from formats(deployed, pool, known=KV_CACHE, engine=engine)
         if pool.vendor not in ("NVIDIA", ""):
-            yield f"{pool.label}: options are those of {engine} on NVIDIA GPUs; {pool.vendor} devices need its plug-in"
+            yield f"{pool.label}: {pool.vendor} devices need a build or plug-in of {engine} made for them"
     if deployed.drafted:
         yield (
             f"speculative decoding with {deployed.drafted} drafted tokens needs an algorithm or draft model, which the plan "

@@ -91,7 +91,7 @@ def limits(deployed: Fleet, *, engine: str) -> Iterator[str]:
             )
         yield from formats(deployed, pool, known=KV_CACHE, engine=engine)
         if pool.vendor not in ("NVIDIA", ""):
-            yield f"{pool.label}: options are those of {engine} on NVIDIA GPUs; {pool.vendor} devices need its plug-in"
+            yield f"{pool.label}: {pool.vendor} devices need a build or plug-in of {engine} made for them"
     if deployed.drafted:
         yield (
             f"speculative decoding with {deployed.drafted} drafted tokens needs a method or draft model, which the plan "

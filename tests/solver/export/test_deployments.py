@@ -16,8 +16,10 @@ from ruamel.yaml import YAML
 import epd_opt
 from epd_opt.document import PlanDocument
 from epd_opt.export import export
+from epd_opt.export.bill import bill_of_materials
 from epd_opt.export.fleet import Deployed, fleet
 from support import engine_options as options
+from support.documents import measured, modelled
 from support.exported_plans import CASES, ODD, odd, pinned
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -217,7 +219,8 @@ def test_graph_deployments_use_known_fields(case: str, engine: str, solved: dict
     for pool, component in zip(pools, spec["components"][1:], strict=True):
         arguments = component["podTemplate"]["spec"]["containers"][0]["args"]
         routed = "--route-to-encoder" if engine == "vllm" else "--dedicated-mm-encoder"
-        assert (routed in arguments) == (pool.receives_embeddings and pool.pool.placement != "shared")
+        fed = pool.receives_embeddings or (engine == "sglang" and pool.role == "decode" and case in ("three", "measured"))
+        assert (routed in arguments) == (fed and pool.pool.placement != "shared")
         if pool.role != "whole":
             assert _value(arguments, "--disaggregation-mode") == pool.role
 
@@ -315,6 +318,48 @@ def test_replicas_over_several_servers(solved: dict[str, PlanDocument], recorder
     worker = tree(document, "dynamo")["spec"]["components"][1]
     assert worker["multinode"] == {"nodeCount": 2}
     assert _limit(worker["podTemplate"]["spec"]) == 8
+
+
+def test_cards_of_several_logical_devices() -> None:
+    """A quarter of an ATOM-Max a replica: files count devices as engines see them, four to a sold unit; bills, sold units."""
+    case = modelled(placements=["encoder_pool", "prefill_decode"])
+    case["devices"][0]["stages"] = ["prefill", "decode"]
+    case["workload"]["classes"][1]["slo"]["ttft_ms"] = 20000
+    card = {"sku": "RBLN-ATOM-Max-CA25", "precision": {"encoder": "int8"}, "stages": ["encode"]}
+    case["devices"][1] = {**card, "price": {"usd_per_hour": 0.2}}
+    document = epd_opt.solve(case).document
+    (encoders,) = [pool for pool in fleet(document).pools if pool.role == "encode"]
+    assert encoders.logical_devices * encoders.replicas == 4 * encoders.pool.devices
+    assert encoders.pool.devices % 1
+    (component,) = [c for c in tree(document, "dynamo")["spec"]["components"] if "encoder" in c["name"]]
+    limits = component["podTemplate"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"rebellions.ai/ATOM": str(encoders.logical_devices)}
+    lines = [line for line in bill_of_materials(document) if line.device == "RBLN-ATOM-Max-CA25"]
+    assert sum(line.quantity for line in lines) == document.devices["RBLN-ATOM-Max-CA25"].bought
+    assert [line.role for line in lines] == ["new", "unused"]
+    assert lines[1].reason == "comes with whole units"
+    assert any("the encoder is planned in int8" in warning for warning in export(document, "vllm").warnings)
+    assert any("Rebellions devices need a build or plug-in" in warning for warning in export(document, "vllm").warnings)
+
+
+def test_a_plan_for_no_requests_deploys_nothing() -> None:
+    case = measured()
+    for request in case["workload"]["classes"]:
+        request.pop("mean_rate_per_s", None)
+        request["rate_per_s"] = 0
+    document = epd_opt.solve(case).document
+    assert text(document, "bom-csv").count("\n") == 1
+    for to in SUFFIX:
+        with pytest.raises(epd_opt.UsageError, match="nothing to deploy"):
+            export(document, to)
+
+
+def test_more_pools_than_a_graph_takes(solved: dict[str, PlanDocument]) -> None:
+    (pool,) = solved["integrated"].pools
+    many = solved["integrated"].model_copy(update={"pools": [pool] * 25})
+    with pytest.raises(epd_opt.UsageError, match="found 25 pools, expected at most 24"):
+        export(many, "dynamo")
+    assert len(tree(many, "llm-d")["extraObjects"]) == 25
 
 
 def test_odd_names_run_nothing(solved: dict[str, PlanDocument], recorder: Path) -> None:
