@@ -321,7 +321,7 @@ def test_replicas_over_several_servers(solved: dict[str, PlanDocument], recorder
 
 
 def test_cards_of_several_logical_devices() -> None:
-    """A quarter of an ATOM-Max a replica: files count devices as engines see them, four to a sold unit; bills, sold units."""
+    """A quarter of an ATOM-Max a replica: files count devices as engines see them, bills count sold units."""
     case = modelled(placements=["encoder_pool", "prefill_decode"])
     case["devices"][0]["stages"] = ["prefill", "decode"]
     case["workload"]["classes"][1]["slo"]["ttft_ms"] = 20000
