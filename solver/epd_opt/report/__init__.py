@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.report.page import page
-from epd_opt.report.study import Study
+from epd_opt.sensitivity.document import STUDY_SCHEMA, StudyDocument
 from epd_opt.simulate.document import SIMULATION_SCHEMA, SimulationDocument
 
 __all__ = ["report_html"]
@@ -38,7 +38,7 @@ def report_html(document: PlanDocument, *, study: Source | None = None, simulati
     InvalidInput
         Study or simulation cannot be read, or belong to another plan.
     """
-    varied = None if study is None else _read(Study, study, "study", "epd-opt/study/v1")
+    varied = None if study is None else _read(StudyDocument, study, "study", STUDY_SCHEMA)
     seen = None if simulation is None else _read(SimulationDocument, simulation, "simulation", SIMULATION_SCHEMA)
     if varied is not None:
         _same_instance(document, varied.instance_sha256, study, "study")
@@ -64,10 +64,10 @@ def _read(kind: type[_Document], source: Source, what: str, schema: str) -> _Doc
         raise InvalidInput([Problem(file=file, path=place, message=f"not an {schema} document: {first['msg']}")]) from None
 
 
-def _same_instance(document: PlanDocument, found: str | None, source: Source | None, what: str) -> None:
+def _same_instance(document: PlanDocument, found: str, source: Source | None, what: str) -> None:
     """Figures of different instances must not stand on one page."""
     made = document.provenance.instance_sha256
-    if found is not None and found != made:
+    if found != made:
         message = f"made for an instance with the hash {found[:12]}, the plan is for {made[:12]}"
         raise InvalidInput([Problem(file=_file(source, what), path="instance_sha256", message=message, hint=_HINTS[what])])
 

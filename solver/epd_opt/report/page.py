@@ -12,14 +12,15 @@ from epd_opt.report.failure import mends, reasons
 from epd_opt.report.fleet import binding, cost_breakdown, devices, flows, pools, settings
 from epd_opt.report.markup import Child, Markup, Section, badge, element, joined, paragraph
 from epd_opt.report.origins import assumptions, provenance, times, warnings
-from epd_opt.report.study import Study, study_section
+from epd_opt.report.study import study_section
 from epd_opt.report.summary import summary
+from epd_opt.sensitivity.document import StudyDocument
 from epd_opt.simulate.document import SimulationDocument
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(document: PlanDocument, *, study: Study | None, simulation: SimulationDocument | None) -> str:
+def page(document: PlanDocument, *, study: StudyDocument | None, simulation: SimulationDocument | None) -> str:
     """The page of a plan, or of why there is none."""
     sections = list(_sections(document, study, simulation))
     style = files("epd_opt.report").joinpath("style.css").read_text(encoding="utf-8")
@@ -57,7 +58,9 @@ def _opening(document: PlanDocument) -> Iterator[Markup]:
         yield paragraph(badge("Stopped without a plan", "warn"), class_="verdicts")
 
 
-def _sections(document: PlanDocument, study: Study | None, simulation: SimulationDocument | None) -> Iterator[Section]:
+def _sections(
+    document: PlanDocument, study: StudyDocument | None, simulation: SimulationDocument | None
+) -> Iterator[Section]:
     if document.warnings:
         yield Section(anchor="warnings", title="Warnings", short="Warnings", body=warnings(document))
     if document.infeasibility is not None:

@@ -239,7 +239,7 @@ def _origin(ribbon: Ribbon) -> tuple[str | None, str]:
 def _class(drawing: _Drawing, document: PlanDocument, name: str, result: ClassResult, colour: str) -> Markup:
     layout, box = drawing.layout, drawing.classes[name]
     rate = _value(f"{significant(result.rate_per_s)}", result.rate_per_s, "classes", name, "rate_per_s")
-    lines: list[Child] = [[rate, " requests/s" if layout.full else "/s"]]
+    lines: list[Child] = [[rate, "/s"]]
     if layout.full:
         if result.usd_per_request is not None:
             lines[0] = [*lines[0], ", ", money(result.usd_per_request), " each"]  # type: ignore[misc]

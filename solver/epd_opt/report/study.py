@@ -4,78 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 from epd_opt.report.curve import Series, cost_curve
 from epd_opt.report.markup import Child, Markup, badge, element, joined, listed, number, paragraph, table
+from epd_opt.sensitivity.document import Point, StudyDocument
 from epd_opt.wording import money, significant
 
 _MOST_LINES = 6
 """Lines that a drawing holds; the table has all points."""
 
 
-class _Part(BaseModel):
-    """What the page reads of a study; the rest of the document is left alone."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-
-class PointCost(_Part):
-    """What the best plan at a point costs."""
-
-    usd_per_hour: float
-    usd_per_request: float | None = None
-
-
-class Broken(_Part):
-    """Why the fleet kept does not serve a point."""
-
-    text: str
-
-
-class KeptFleet(_Part):
-    """Today's fleet at a point; ``feasible`` is None where that was not found out."""
-
-    usd_per_hour: float | None = None
-    feasible: bool | None
-    breaks: list[Broken | str] = []
-
-
-class Point(_Part):
-    """One point of a study."""
-
-    at: dict[str, Any]
-    status: str
-    cost: PointCost | None
-    kept_fleet: KeptFleet | None = None
-    regret_usd_per_hour: float | None = None
-
-
-class SwitchPoint(_Part):
-    """A value at which the best plan changes."""
-
-    path: str
-    at: Any
-    below: str
-    above: str
-
-
-class Study(_Part):
-    """An `epd-opt/study/v1` document."""
-
-    schema_: Literal["epd-opt/study/v1"] = Field(alias="schema")
-    instance: str | None = None
-    instance_sha256: str | None = None
-    points: list[Point] = Field(min_length=1)
-    switch_points: list[SwitchPoint]
-    notes: list[str] = []
-
-
-def study_section(study: Study) -> Markup:
+def study_section(study: StudyDocument) -> Markup:
     """Curve, switch points and table."""
-    paths = list(dict.fromkeys(path for point in study.points for path in point.at))
+    if not study.points:
+        return paragraph("The study has no points.")
+    paths = [one.path for one in study.vary]
     return joined(
         paragraph("What the best plan costs as the inputs move, each point solved anew; ", _kept_words(study)),
         _curve(study, paths),
@@ -85,14 +29,14 @@ def study_section(study: Study) -> Markup:
     )
 
 
-def _kept_words(study: Study) -> str:
+def _kept_words(study: StudyDocument) -> str:
     kept = any(point.kept_fleet is not None for point in study.points)
     return (
         "beside it, what today’s fleet would cost where it still serves." if kept else "no fleet was kept to compare with."
     )
 
 
-def _curve(study: Study, paths: Sequence[str]) -> Markup | None:
+def _curve(study: StudyDocument, paths: Sequence[str]) -> Markup | None:
     """The path with most values goes along the axis; every combination of the others is a line."""
     axis = max(paths, key=lambda path: len({_key(point.at.get(path)) for point in study.points}))
     others = [path for path in paths if path != axis]
@@ -121,7 +65,12 @@ def _curve(study: Study, paths: Sequence[str]) -> Markup | None:
     legend: list[Child] = [[_sample(one.style), " ", one.name] for one in series]
     if any(point.cost is None for point in study.points):
         legend.append([element("span", "×", class_="cross"), " no plan"])
-    return element("figure", listed(legend, class_="legend"), cost_curve(series, ticks, marks, axis, "study"))
+    return element("figure", listed(legend, class_="legend"), cost_curve(series, ticks, marks, _title(study, axis), "study"))
+
+
+def _title(study: StudyDocument, path: str) -> str:
+    scaled = any(one.scaled for one in study.vary if one.path == path)
+    return f"{path}, as a factor" if scaled else path
 
 
 def _sample(style: str) -> Markup:
@@ -129,7 +78,7 @@ def _sample(style: str) -> Markup:
     return element("svg", line, class_="sample", viewBox="0 0 28 10", aria_hidden="true", focusable="false")
 
 
-def _places(study: Study, path: str) -> dict[str, float]:
+def _places(study: StudyDocument, path: str) -> dict[str, float]:
     """Where the values of a path stand on the axis: numbers at their size, anything else one after the other."""
     values = {_key(point.at.get(path)): _amount(point.at.get(path)) for point in study.points}
     amounts = {key: value for key, value in values.items() if value is not None}
@@ -160,7 +109,7 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _switches(study: Study) -> Markup:
+def _switches(study: StudyDocument) -> Markup:
     if not study.switch_points:
         return paragraph("The best plan uses the same placements and devices at all points.")
     items = []
@@ -176,8 +125,15 @@ def _switches(study: Study) -> Markup:
     return joined(element("h3", "Where the plan changes"), element("ol", items))
 
 
-def _table(study: Study, paths: Sequence[str]) -> Markup:
-    columns = [*paths, ">Best plan $/h", ">$/request", ">Regret $/h", "Status", "Today’s fleet"]
+def _table(study: StudyDocument, paths: Sequence[str]) -> Markup:
+    columns = [
+        *(_title(study, path) for path in paths),
+        ">Best plan $/h",
+        ">$/request",
+        ">Regret $/h",
+        "Status",
+        "Today’s fleet",
+    ]
     rows: list[Sequence[Child]] = []
     for i, point in enumerate(study.points):
         cost, path = point.cost, ("points", i)
@@ -189,11 +145,16 @@ def _table(study: Study, paths: Sequence[str]) -> Markup:
                 "–" if usd is None else number(f"{usd:,.2f}", usd, *path, "cost", "usd_per_hour", of="study"),
                 "–" if each is None else number(money(each)[1:], each, *path, "cost", "usd_per_request", of="study"),
                 _regret(point.regret_usd_per_hour, i),
-                badge(point.status, "good" if point.status == "optimal" else "warn"),
+                [badge(point.status, "good" if point.status == "optimal" else "warn"), " ", _why(point)],
                 _kept(point, i),
             ]
         )
     return element("div", table("Points of the study", columns, rows), class_="labelled")
+
+
+def _why(point: Point) -> str:
+    """Why a point has no plan."""
+    return "; ".join([one.text for one in point.reasons] + ([point.error] if point.error else []))
 
 
 def _kept(point: Point, index: int) -> Child:
@@ -203,7 +164,7 @@ def _kept(point: Point, index: int) -> Child:
     if kept.feasible is None:
         return "not found out"
     if not kept.feasible:
-        return ["breaks: ", "; ".join(one if isinstance(one, str) else one.text for one in kept.breaks) or "a target"]
+        return ["breaks: ", "; ".join(one.text for one in kept.breaks) or "a target"]
     if kept.usd_per_hour is None:
         return "serves"
     usd = number(f"${kept.usd_per_hour:,.2f}", kept.usd_per_hour, "points", index, "kept_fleet", "usd_per_hour", of="study")

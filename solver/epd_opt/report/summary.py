@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epd_opt.document import Cost, PlanDocument
+from epd_opt.document import Cost, Goodput, PlanDocument, RateMultiple
 from epd_opt.report.markup import Child, Markup, badge, element, joined, number, paragraph
 from epd_opt.wording import money, significant
 
 _MILLION = 1e6
+_EXACT = 5e-5
+"""A smaller gap is none."""
 
 
 def summary(document: PlanDocument, cost: Cost) -> Markup:
@@ -23,28 +25,50 @@ def summary(document: PlanDocument, cost: Cost) -> Markup:
 def _sentence(document: PlanDocument, cost: Cost) -> Iterator[Child]:
     rate = sum(result.rate_per_s for result in document.classes.values())
     yield f"{count(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
+    if document.instance_document.get("redundancy", {}).get("headroom"):
+        yield "headroom included, "
     if document.goodput is not None:
-        multiple = document.goodput.multiple
-        yield ["which is ", number(significant(multiple), multiple, "goodput", "multiple"), " times the stated demand, "]
+        yield ["at ", _multiple(document.goodput.multiple, "goodput"), " times the stated demand, "]
     if document.rate_multiple is not None:
-        multiple = document.rate_multiple.multiple
-        yield [
-            "which is ",
-            number(significant(multiple), multiple, "rate_multiple", "multiple"),
-            " times the stated demand, ",
-        ]
+        yield ["at ", _multiple(document.rate_multiple.multiple, "rate_multiple"), " times the stated demand, "]
     yield [f"are served by {count(units(document), 'device')} in {count(len(document.pools), 'pool')} for "]
     yield element("strong", number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour"), " per hour")
     if cost.usd_per_request is not None:
         each = number(money(cost.usd_per_request), cost.usd_per_request, "cost", "usd_per_request")
         yield [", ", element("strong", each, " per request")]
     yield ". "
-    if document.status == "optimal" and cost.gap < 5e-5:
+    if document.goodput is not None:
+        yield _most(document, document.goodput)
+    elif document.rate_multiple is not None:
+        yield _least(document, document.rate_multiple)
+    elif document.status == "optimal" and cost.gap < _EXACT:
         yield "It is proved that no other fleet of this model costs less."
     elif document.status == "optimal":
         yield ["It is proved that no fleet of this model costs less than ", _bound(cost), " per hour."]
     else:
         yield ["This is not proved to be the cheapest: another fleet may cost as little as ", _bound(cost), " per hour."]
+
+
+def _multiple(value: float, objective: str) -> Markup:
+    return number(significant(value), value, objective, "multiple")
+
+
+def _most(document: PlanDocument, found: Goodput) -> list[Child]:
+    """What is proved of a plan that serves as much as it can."""
+    most = number(significant(found.bound_multiple), found.bound_multiple, "goodput", "bound_multiple")
+    if document.status == "optimal":
+        return ["It is proved that no fleet within the limits serves more than ", most, " times the demand."]
+    return ["This is not proved to be the most: another fleet may serve as much as ", most, " times the demand."]
+
+
+def _least(document: PlanDocument, found: RateMultiple) -> list[Child]:
+    """What is proved of a plan at the multiple where a request costs least."""
+    bound = found.bound_usd_per_request
+    least = number(money(bound), bound, "rate_multiple", "bound_usd_per_request")
+    within = f" at {found.low:g} to {found.high:g} times the demand."
+    if document.status == "optimal":
+        return ["It is proved that no fleet of this model serves a request for less than ", least, within]
+    return ["This is not proved to be the least: a request may cost as little as ", least, within]
 
 
 def _bound(cost: Cost) -> Markup:
@@ -64,9 +88,10 @@ def _verdicts(document: PlanDocument, cost: Cost) -> Iterator[Child]:
 
 def proof(document: PlanDocument, cost: Cost) -> Markup:
     """Whether the plan is proved, in a badge."""
+    gap = cost.gap if document.goodput is None else document.goodput.gap
     if document.status != "optimal":
-        return badge(f"Not proved, gap {percent(cost.gap)}", "warn")
-    return badge("Proved optimal" if cost.gap < 5e-5 else f"Proved within {percent(cost.gap)} of the optimum", "good")
+        return badge(f"Not proved, gap {percent(gap)}", "warn")
+    return badge("Proved optimal" if gap < _EXACT else f"Proved within {percent(gap)} of the optimum", "good")
 
 
 def _tiles(document: PlanDocument, cost: Cost) -> Iterator[Markup]:

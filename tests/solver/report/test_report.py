@@ -30,20 +30,29 @@ def plan_of(kind: str) -> epd_opt.Plan:
 def study(plan: epd_opt.Plan) -> dict[str, Any]:
     """A small study document with a point without a plan and one where the fleet breaks."""
     path = "workload.classes.chat.rate_per_s"
+    breaks = {"limit": "replicas", "text": "too few writers"}
 
     def point(rate: float, usd: float | None, kept: float | None) -> dict[str, Any]:
-        fleet = {"usd_per_hour": kept, "feasible": kept is not None, "breaks": [] if kept else [{"text": "too few writers"}]}
-        cost = None if usd is None else {"usd_per_hour": usd, "usd_per_request": usd / 3600 / rate}
+        fleet = {"usd_per_hour": kept, "feasible": kept is not None, "breaks": [] if kept else [breaks]}
+        rest = {"usd_per_month": 0, "capex_usd": 0, "power_kw": 0, "bound_usd_per_hour": usd, "gap": 0}
+        cost = None if usd is None else {"usd_per_hour": usd, "usd_per_request": usd / 3600 / rate, **rest}
         status = "infeasible" if usd is None else "optimal"
         regret = None if usd is None or kept is None else kept - usd
-        return {"at": {path: rate}, "status": status, "cost": cost, "kept_fleet": fleet, "regret_usd_per_hour": regret}
+        found = {"at": {path: rate}, "status": status, "cost": cost, "pools": [], "kept_fleet": fleet}
+        reasons = [{"limit": "stock", "text": "more than 16 of big"}] if usd is None else []
+        return {**found, "regret_usd_per_hour": regret, "reasons": reasons}
 
     return {
         "schema": "epd-opt/study/v1",
+        "instance": plan.instance,
         "instance_sha256": plan.provenance.instance_sha256,
-        "vary": [{"path": path, "values": [6, 12, 18, 24]}],
+        "epd_opt": plan.provenance.epd_opt,
+        "today": {},
+        "vary": [{"path": path, "values": [6, 12, 18, 24], "scaled": False}],
         "points": [point(6, 10.25, 20.0), point(12, 20.0, 20.0), point(18, 31.5, None), point(24, None, None)],
-        "switch_points": [{"path": path, "at": 9.5, "below": "integrated on big", "above": "prefill on big"}],
+        "switch_points": [
+            {"path": path, "at": 9.5, "below_at": 9, "tolerance": 1, "below": "integrated on big", "above": "prefill on big"}
+        ],
     }
 
 
@@ -243,6 +252,7 @@ def test_a_study_adds_its_curve_and_switch_points() -> None:
     assert all(document == "study" and value == at(content, pointer) for document, pointer, value, _ in shown)
     assert "from 9.5 on: prefill on big; below: integrated on big" in part.text
     assert "breaks: too few writers" in part.text
+    assert "infeasible more than 16 of big" in part.text
     wide = next(e for e in part.all("svg") if e.attributes["class"] == "graph wide")
     assert len([e for e in wide.all("circle") if e.attributes["class"] == "dot colour0"]) == 3
     assert len([e for e in wide.all("circle") if e.attributes["class"] == "dot colour0 kept"]) == 2
@@ -283,3 +293,26 @@ def test_python_writes_the_same_page_each_time(tmp_path: Path) -> None:
     plan.report(tmp_path / "two.html")
     text = (tmp_path / "one.html").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.html").read_text(encoding="utf-8") == report_html(plan.document)
+
+
+def test_a_study_of_two_inputs_draws_a_line_for_each_value_of_the_second() -> None:
+    """A study as `sensitivity` makes it has a line for each value of the second input, and axes named after the inputs."""
+    vary = {"workload.classes.chat.rate_per_s": [6, 9, 12], "workload.classes.album.rate_per_s": [1, 3]}
+    found = epd_opt.sensitivity(measured(), vary=vary)
+    part = page_of(plan_of("measured"), study=found.to_dict()).by_id("study")
+    wide = next(e for e in part.all("svg") if e.attributes["class"] == "graph wide")
+    for i in range(2):
+        assert len([e for e in wide.all("circle") if e.attributes["class"] == f"dot colour{i}"]) == 3
+    assert {e.text for e in wide.all("text")} >= {"6", "9", "12", "workload.classes.chat.rate_per_s"}
+    assert "workload.classes.album.rate_per_s = 3" in part.text
+
+
+def test_goodput_says_what_is_proved_of_it() -> None:
+    """The sentence of a plan that serves as much as it can is about the multiple, not about the cost."""
+    document = plan_of("measured").to_dict()
+    found = {"multiple": 1.5, "requests_per_s": 22.5, "bound_multiple": 1.52, "gap": 0.0133, "points_for": [1.0]}
+    for status, said in (("optimal", "no fleet within the limits serves more than 1.52"), ("feasible", "as much as 1.52")):
+        (header,) = page_of(epd_opt.Plan.load({**document, "status": status, "goodput": found})).all("header")
+        assert f"{said} times the demand" in header.text
+        assert "costs less" not in header.text
+        assert "1.33%" in header.text
