@@ -138,10 +138,10 @@ def _limits(deployed: Fleet, engine: str) -> Iterator[str]:
                 f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
                 "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
             )
-        elif pool.encoders > 1:
+        elif pool.encoders * pool.logical_devices > 1:
             yield (
-                f"{pool.label}: {pool.encoders} encoder processes per device are planned, a worker runs one: it may encode "
-                "less than planned"
+                f"{pool.label}: {pool.encoders * pool.logical_devices} encoder processes per replica are planned, a worker runs "
+                "one: it may encode less than planned"
             )
     if any(pool.role == "encode" for pool in deployed.pools) and _has_video(deployed.document):
         yield "encode workers take images only: clips are encoded where they are prefilled"

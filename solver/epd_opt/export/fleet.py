@@ -190,9 +190,10 @@ def _notes(document: PlanDocument, pools: tuple[Deployed, ...], model: str, enco
         yield f"which class goes to which pool is left to the router in front; planned is {ways}"
     for pool in pools:
         if pool.measured and pool.logical_devices > 1:
+            guess = "one encoder on each" if pool.role == "encode" else "tensor parallelism over all of them"
             yield (
                 f"{pool.label}: how a replica is cut over its {pool.logical_devices} devices is not in the plan: "
-                "tensor parallelism over all of them is written"
+                f"{guess} is written"
             )
         if pool.pool.operating_point.fan_out > 1:
             yield (

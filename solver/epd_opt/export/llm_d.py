@@ -31,6 +31,8 @@ _ACCELERATORS = {
     "nvidia.com/gpu": "nvidia",
     "amd.com/gpu": "amd",
     "google.com/tpu": "google",
+    "gpu.intel.com/xe": "intel-xe",
+    "habana.ai/gaudi": "intel-gaudi",
     "rebellions.ai/ATOM": "rebellions-atom",
 }
 
@@ -197,10 +199,10 @@ def _limits(deployed: Fleet) -> Iterator[str]:
                 f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
                 "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
             )
-        elif pool.encoders > 1:
+        elif pool.encoders * pool.logical_devices > 1:
             yield (
-                f"{pool.label}: {pool.encoders} encoder processes per device are planned, a pod runs one: it may encode "
-                "less than planned"
+                f"{pool.label}: {pool.encoders * pool.logical_devices} encoder processes per replica are planned, a pod runs "
+                "one: it may encode less than planned"
             )
         if pool.nodes > 1:
             yield f"{pool.label}: a replica spans {pool.nodes} servers, which these values do not say: use LeaderWorkerSets"

@@ -15,8 +15,10 @@ _RESOURCES = {
     ("NVIDIA", "gpu"): "nvidia.com/gpu",
     ("AMD", "gpu"): "amd.com/gpu",
     ("Google", "tpu"): "google.com/tpu",
-    ("Rebellions", "npu"): "rebellions.ai/ATOM",
+    ("Intel", "gpu"): "gpu.intel.com/xe",
+    ("Intel", "asic"): "habana.ai/gaudi",
 }
+_ATOM = "rebellions.ai/ATOM"
 UNKNOWN_RESOURCE = "replace.me/accelerator"
 """No node offers it, so that nothing starts before it is replaced."""
 
@@ -96,6 +98,8 @@ def node_selector(pool: Deployed) -> dict[str, str]:
 
 def resource(pool: Deployed) -> str:
     """What the device plug-in of the pool's vendor calls its devices."""
+    if pool.vendor == "Rebellions" and "ATOM" in pool.pool.sku.upper():
+        return _ATOM
     return _RESOURCES.get((pool.vendor, pool.kind), UNKNOWN_RESOURCE)
 
 

@@ -38,12 +38,11 @@ def arguments(deployed: Fleet, pool: Deployed, *, alone: bool = False) -> list[s
         Whether an encoder has its device to itself, however many processes the plan has there.
     """
     point, cut = pool.pool.operating_point, pool.pool.parallelism
+    if pool.role == "encode":
+        memory = point.memory_fraction if alone else pool.encoder_memory
+        return ["--encoder-only", *(["--mem-fraction-static", f"{memory:g}"] if memory else [])]
     tensor = pool.logical_devices if pool.measured else cut.tensor * cut.attention_data
     options = ["--tp-size", str(tensor)]
-    if pool.role == "encode":
-        options = ["--encoder-only", *(options if tensor > 1 else [])]
-        memory = point.memory_fraction if alone else pool.encoder_memory
-        return [*options, *(["--mem-fraction-static", f"{memory:g}"] if memory else [])]
     for name, value in (("pp", cut.pipeline), ("attn-dp", cut.attention_data), ("ep", cut.expert)):
         options += [f"--{name}-size", str(value)] if value > 1 else []
     for name, number in (

@@ -39,12 +39,11 @@ def arguments(deployed: Fleet, pool: Deployed, *, alone: bool = False) -> list[s
         Whether an encoder has its device to itself, however many processes the plan has there.
     """
     point, cut = pool.pool.operating_point, pool.pool.parallelism
+    if pool.role == "encode":
+        memory = point.memory_fraction if alone else pool.encoder_memory
+        return ["--mm-encoder-only", *(["--gpu-memory-utilization", f"{memory:g}"] if memory else [])]
     tensor = pool.logical_devices if pool.measured else cut.tensor
     options = ["--tensor-parallel-size", str(tensor)]
-    if pool.role == "encode":
-        options = ["--mm-encoder-only", *(options if tensor > 1 else [])]
-        memory = point.memory_fraction if alone else pool.encoder_memory
-        return [*options, *(["--gpu-memory-utilization", f"{memory:g}"] if memory else [])]
     for name, value in (("pipeline", cut.pipeline), ("data", cut.attention_data)):
         options += [f"--{name}-parallel-size", str(value)] if value > 1 else []
     options += ["--enable-expert-parallel"] if 1 < cut.expert == cut.tensor * cut.attention_data else []

@@ -249,7 +249,7 @@ def test_what_a_target_cannot_say_is_in_its_head_and_warned_of(solved: dict[str,
     told = {
         ("shared", "dynamo"): "encoder processes beside the engine on the same device (planned: 2) cannot be written",
         ("shared", "llm-d"): "encoder processes beside the engine on the same device (planned: 2) cannot be written",
-        ("split", "dynamo"): "4 encoder processes per device are planned, a worker runs one",
+        ("split", "dynamo"): "4 encoder processes per replica are planned, a worker runs one",
         ("measured", "vllm"): "how a replica is cut over its 2 devices is not in the plan",
         ("measured", "dynamo"): "the resource name of small devices is not known: replace replace.me/accelerator",
         ("measured", "sglang"): "the plan names no model",
