@@ -138,9 +138,9 @@ def _limits(deployed: Fleet, engine: str) -> Iterator[str]:
                 f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
                 "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
             )
-        elif pool.encoders * pool.logical_devices > 1:
+        elif pool.encoder_processes > 1:
             yield (
-                f"{pool.label}: {pool.encoders * pool.logical_devices} encoder processes per replica are planned, a worker runs "
+                f"{pool.label}: {pool.encoder_processes} encoder processes per replica are planned, a worker runs "
                 "one: it may encode less than planned"
             )
     if any(pool.role == "encode" for pool in deployed.pools) and _has_video(deployed.document):

@@ -73,6 +73,11 @@ class Deployed:
         return self.pool.operating_point.encoder_processes if self.pool.placement == "shared" else 0
 
     @property
+    def encoder_processes(self) -> int:
+        """Encoder processes of one replica."""
+        return self.encoders * self.logical_devices
+
+    @property
     def encoder_memory(self) -> float:
         """Share of a device that one encoder process may take: an even part of the pool's, or of what the engine beside it
         leaves; 0 where unknown."""

@@ -199,9 +199,9 @@ def _limits(deployed: Fleet) -> Iterator[str]:
                 f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
                 "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
             )
-        elif pool.encoders * pool.logical_devices > 1:
+        elif pool.encoder_processes > 1:
             yield (
-                f"{pool.label}: {pool.encoders * pool.logical_devices} encoder processes per replica are planned, a pod runs "
+                f"{pool.label}: {pool.encoder_processes} encoder processes per replica are planned, a pod runs "
                 "one: it may encode less than planned"
             )
         if pool.nodes > 1:

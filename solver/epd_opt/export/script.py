@@ -112,7 +112,7 @@ def _unknown_devices(deployed: Fleet) -> Iterator[str]:
 
 
 def _ports(pool: Deployed) -> int:
-    return pool.encoders * pool.logical_devices + (pool.role != "encode")
+    return pool.encoder_processes + (pool.role != "encode")
 
 
 def _row(pool: Deployed) -> str:

@@ -94,7 +94,7 @@ def launched(document: PlanDocument, to: str, folder: Path) -> list[list[list[st
 def _replica(script: Path, pool: Deployed, **environment: str) -> list[list[str]]:
     started = script.parent / f"{script.name}-{pool.number}"
     started.mkdir()
-    processes = pool.encoders * pool.logical_devices + (pool.role != "encode")
+    processes = pool.encoder_processes + (pool.role != "encode")
     environment |= {"STARTED": str(started), "PROCESSES": str(processes)}
     found = [json.loads(line) for line in run(script, "start", str(pool.number), "4", "9000", **environment)]
     assert len(found) == processes
