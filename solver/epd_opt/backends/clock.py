@@ -27,6 +27,11 @@ class Clock:
         """Seconds that are left."""
         return max(0.0, self._limit - (time.perf_counter() - self._began))
 
+    @property
+    def stopped(self) -> bool:
+        """Whether an interrupt ended it."""
+        return self._limit == 0.0
+
     def stop(self) -> None:
         """Leave no time."""
         self._limit = 0.0

@@ -103,10 +103,10 @@ def _missing(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Iterator[Reas
     for physical, variable in more.items():
         lacking = math.floor(values[variable.name] + 0.5)
         if lacking:
-            has, (device, pool) = fleet.replicas[physical], physical
+            has, (_, pool) = fleet.replicas[physical], physical
             yield Reason(
                 limit="replicas",
                 wanted=float(has),
                 best_reachable=float(has + lacking),
-                text=f"{pool} on {device} has {has} replicas, spares included; {has + lacking} would do",
+                text=f"{pool} has {has} replicas, spares included; {has + lacking} would do",
             )

@@ -20,7 +20,7 @@ from epd_opt.formulation.constraints import Rows
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
 from epd_opt.infeasible import unservable
-from epd_opt.offering import Offering, offering
+from epd_opt.offering import Offering, offering_at
 from epd_opt.predict import class_times, reinforced
 from epd_opt.problem import Limits, PlanningProblem
 from epd_opt.prune import prune
@@ -48,11 +48,14 @@ class Fleet:
         Placements of those pools.
     units : dict
         Sold units in use by device entry.
+    points_for : tuple of float
+        Multiples of the demand, that of the instance among them, that operating points are made for.
     """
 
     replicas: dict[Physical, int]
     placements: tuple[str, ...]
     units: dict[str, int]
+    points_for: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of(cls, document: PlanDocument) -> Fleet:
@@ -65,6 +68,7 @@ class Fleet:
             replicas=dict(sorted(replicas.items())),
             placements=tuple(sorted({pool.placement for pool in document.pools})),
             units={name: use.used for name, use in sorted(document.devices.items())},
+            points_for=tuple(sorted({1.0, *(multiple / document.multiple for multiple in document.points_for)})),
         )
 
     def named(self) -> dict[str, int]:
@@ -111,7 +115,7 @@ def offered_to(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Offering:
     """
     placements = tuple(name for name in resolved.instance.placements if name in fleet.placements)
     narrow = replace(resolved, instance=resolved.instance.model_copy(update={"placements": placements}))
-    offered = offering(narrow, each=solver.clock.check)
+    offered = offering_at(narrow, fleet.points_for, each=solver.clock.check)
     ours = tuple(candidate for candidate in offered.problem.candidates if candidate.physical in fleet.replicas)
     return replace(offered, problem=replace(offered.problem, candidates=ours))
 

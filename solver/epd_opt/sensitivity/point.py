@@ -39,7 +39,13 @@ class Job:
 
 
 def solved(job: Job) -> dict[str, Any]:
-    """The point as plain data. Whatever goes wrong is told in it, so that one point fails alone."""
+    """The point as plain data. Whatever goes wrong is told in it, so that one point fails alone.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Somebody interrupted one of its solves, which by itself ends that solve alone.
+    """
     try:
         return _solved(job).model_dump(mode="json", by_alias=True)
     except EpdError as error:
@@ -84,6 +90,13 @@ def _plan(resolved: Resolved) -> PlanDocument | None:
         return search(resolved, offered, solver, start=start, diagnose=False).document
     except OutOfTime:
         return None
+    finally:
+        _go_on(solver)
+
+
+def _go_on(solver: Clocked) -> None:
+    if solver.clock.stopped:
+        raise KeyboardInterrupt
 
 
 def clocked(resolved: Resolved) -> Clocked:
@@ -100,4 +113,5 @@ def kept_fleet(fleet: Fleet, resolved: Resolved) -> KeptFleet:
         why = breaks(fleet, resolved, found, solver) if found.feasible is False else []
     except OutOfTime:
         found, why = Kept(feasible=None), []
+    _go_on(solver)
     return KeptFleet(usd_per_hour=found.usd_per_hour, feasible=found.feasible, breaks=why)

@@ -29,7 +29,7 @@ class Dimension:
     values : tuple
         What they are set to, in order; factors on what the instance states where ``scaled``.
     whole : bool
-        Whether the instance takes whole numbers only at the path.
+        Whether whole numbers alone are meant: the instance takes no others at the path, or it counts images.
     """
 
     path: str
@@ -50,8 +50,8 @@ def _is_number(value: object) -> bool:
 def parse_vary(text: str, document: Mapping[str, Any]) -> Dimension:
     """``PATH=LOW:HIGH[:STEPS]`` or ``PATH=a,b,c``; numbers with a leading ``x`` are factors.
 
-    A range has its ends and points at equal distances between them; where the instance takes whole numbers only, the
-    whole numbers nearest to those. Values of a list are read as ``--set`` reads them.
+    A range has its ends and points at equal distances between them; where the instance takes whole numbers only, and for
+    counts of images, the whole numbers nearest to those. Values of a list are read as ``--set`` reads them.
 
     Raises
     ------
@@ -79,7 +79,15 @@ def parse_vary(text: str, document: Mapping[str, Any]) -> Dimension:
     low, high = float(found[2]), float(found[4])
     if not low < high:
         raise UsageError(f"--vary {text}: expected the lower end first")
-    return dimension(path, _between(low, high, steps), document, scaled=bool(found[1]))
+    spaced = _between(low, high, steps)
+    if not found[1] and _counts(path):
+        spaced = [round(value) for value in spaced]
+    return dimension(path, spaced, document, scaled=bool(found[1]))
+
+
+def _counts(path: str) -> bool:
+    """Whether a path addresses counts, of images, of which the instance takes means as well."""
+    return parse_path(path)[-1] == "count"
 
 
 def _between(low: float, high: float, steps: int) -> list[int | float]:
@@ -118,7 +126,8 @@ def dimension(path: str, values: Iterable[Any], document: Mapping[str, Any], *, 
             raise InvalidInput([Problem(file=f"--vary {path}", path=address, message=message)])
     locate(document, path, existing=False)
     unique: list[Any] = []
-    for value in values:
+    for given in values:
+        value = given.item() if hasattr(given, "item") else given
         value = plain(value) if isinstance(value, float) else value
         if value not in unique:
             unique.append(value)
@@ -128,6 +137,7 @@ def dimension(path: str, values: Iterable[Any], document: Mapping[str, Any], *, 
     if not moved.numeric:
         return moved
     whole = _whole_only(moved, document)
+    whole |= not scaled and _counts(path) and all(isinstance(value, int) for value in unique)
     if whole and not scaled:
         unique = list(dict.fromkeys(round(value) for value in unique))
     return Dimension(path=path, values=tuple(unique), scaled=scaled, whole=whole)

@@ -22,7 +22,7 @@ from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.fleet import Fleet
 from epd_opt.sensitivity.journal import Journal, study_hash
 from epd_opt.sensitivity.point import Job, failed, solved
-from epd_opt.sensitivity.shift import Dimension, dimension, shifted
+from epd_opt.sensitivity.shift import Dimension, dimension, parse_vary, shifted
 from epd_opt.sensitivity.switch import TOLERANCE, structure, switch_points
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _row(point: Point) -> dict[str, Any]:
 
 def sensitivity(
     instance: Instance | Mapping[str, Any] | str | Path,
-    vary: Mapping[str, Iterable[Any]] | Sequence[Dimension],
+    vary: Mapping[str, Iterable[Any] | str] | Sequence[Dimension],
     *,
     plan: Plan | None = None,
     switches: bool = True,
@@ -123,7 +123,7 @@ def sensitivity(
     instance : Instance, mapping or path
         What is planned today.
     vary : mapping or sequence of Dimension
-        Values by path, for one or two paths; see :func:`epd_opt.sensitivity.shift.parse_vary` for factors.
+        By path, for one or two paths: values, or what stands behind the path on the command line (``"x0.5:x2:7"``).
     plan : Plan, optional
         Whose fleet is today's; by default the best plan of the instance.
     switches : bool
@@ -196,11 +196,17 @@ def sensitivity(
     )
 
 
-def _dimensions(vary: Mapping[str, Iterable[Any]] | Sequence[Dimension], document: Mapping[str, Any]) -> list[Dimension]:
-    moved = [dimension(path, values, document) for path, values in vary.items()] if isinstance(vary, Mapping) else list(vary)
+def _dimensions(
+    vary: Mapping[str, Iterable[Any] | str] | Sequence[Dimension], document: Mapping[str, Any]
+) -> list[Dimension]:
+    moved = [_moved(path, values, document) for path, values in vary.items()] if isinstance(vary, Mapping) else list(vary)
     if not 1 <= len(moved) <= 2 or len({m.path for m in moved}) < len(moved):
         raise UsageError("a study moves one or two different paths")
     return moved
+
+
+def _moved(path: str, values: Iterable[Any] | str, document: Mapping[str, Any]) -> Dimension:
+    return parse_vary(f"{path}={values}", document) if isinstance(values, str) else dimension(path, values, document)
 
 
 def _notes(today: PlanDocument, plan: Plan | None) -> list[str]:

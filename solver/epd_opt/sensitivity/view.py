@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
@@ -12,6 +13,9 @@ from epd_opt.document import Pool, Reason
 from epd_opt.render import WIDTH, ruled, view_html, view_text
 from epd_opt.sensitivity.document import Point, Shift, StudyDocument, Tolerance, ToleranceDocument, Varied
 from epd_opt.wording import money, printable, significant
+
+_HEADING = 16
+"""Characters of a line of a heading."""
 
 
 def study_text(document: StudyDocument, *, color: bool = False, width: int = WIDTH) -> str:
@@ -50,7 +54,7 @@ def _study(document: StudyDocument) -> Iterator[RenderableType]:
     yield Text.assemble((printable(document.instance), "bold"), (f": {len(document.points)} points", ""))
     if document.today:
         yield Text(printable(f"today's fleet: {_fleet(document.today)}"))
-    columns = [(">" if all(_number(v) for v in varied.values) else "") + printable(varied.path) for varied in document.vary]
+    columns = [(">" if all(_number(v) for v in varied.values) else "") + _broken(varied.path) for varied in document.vary]
     table = ruled(*columns, ">$/h", ">$/request", ">kept $/h", ">regret $/h", "plan, or why there is none")
     for point in document.points:
         table.add_row(
@@ -71,6 +75,17 @@ def _study(document: StudyDocument) -> Iterator[RenderableType]:
             below, above = _value(switch.below_at, varied), _value(switch.at, varied)
             yield _item(f"between {below} and {above}: {switch.below}, then {switch.above}")
     yield from (_item(f"note: {note}", "dim") for note in document.notes)
+
+
+def _broken(path: str) -> str:
+    """A path over several lines, each as long as a part of it or short."""
+    lines: list[str] = []
+    for part in re.split(r"(?<=.)(?=[.\[])", printable(path)):
+        if lines and len(lines[-1]) + len(part) <= _HEADING:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def _number(value: object) -> bool:
@@ -111,7 +126,7 @@ def _breaks(document: StudyDocument) -> Iterator[RenderableType]:
     for point in broken:
         assert point.kept_fleet is not None
         at = ", ".join(_value(point.at[varied.path], varied) for varied in document.vary)
-        yield _item(f"{at}: {point.kept_fleet.breaks[0].text}")
+        yield _item(f"{at}: {_first(point.kept_fleet.breaks)}")
 
 
 def _tolerances(document: ToleranceDocument) -> Iterator[RenderableType]:
@@ -138,6 +153,9 @@ def _tolerances(document: ToleranceDocument) -> Iterator[RenderableType]:
 
 
 def _first(reasons: Sequence[Reason]) -> str:
+    """What is nearest to a cure: one target, or all replicas that are missing together."""
+    if reasons and reasons[0].limit == "replicas":
+        return " and ".join(reason.text for reason in reasons)
     return reasons[0].text if reasons else ""
 
 

@@ -31,6 +31,7 @@ def document() -> dict[str, Any]:
         (f"{CHAT}=1e-3:1e-2:2", (0.001, 0.01), False),
         ("devices.big.stock=1:4:5", (1, 2, 3, 4), False),
         ("engine.name=vllm,sglang", ("vllm", "sglang"), False),
+        ("workload.classes.album.images.count=0:5:5", (0, 1, 2, 4, 5), False),
         ("limits.usd_per_hour=20,30", (20, 30), False),
     ],
 )
