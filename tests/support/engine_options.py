@@ -33,6 +33,6 @@ COMPONENT_NAME = r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?"
 
 CHART_FIELDS = {"multinode", "modelArtifacts", "routing", "decode", "prefill", "extraObjects"}
 CHART_ROLE_FIELDS = {
-    *("create", "replicas", "podAnnotations", "nodeSelector", "accelerator", "parallelism", "containers"),
+    *("create", "replicas", "podAnnotations", "nodeSelector", "accelerator", "parallelism", "containers", "volumes"),
 }
 CHART_ACCELERATORS = {"nvidia", "intel-i915", "intel-xe", "intel-gaudi", "amd", "google", "cpu", "rebellions-atom"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,14 +97,13 @@ def _vllm_args(deployed: Fleet, pool: Deployed) -> list[str]:
     mode = {"whole": "agg"}.get(pool.role, pool.role)
     multimodal = deployed.has_vision or pool.role == "encode" or pool.receives_embeddings
     own = [option for option in vllm.arguments(deployed, pool, alone=True) if option != "--mm-encoder-only"]
-    transfer = {"kv_connector": "NixlConnector", "kv_role": "kv_producer"}
     return [
         *("--model", deployed.model),
         *("--disaggregation-mode", mode),
         *(["--enable-multimodal"] if multimodal and "--language-model-only" not in own else []),
         *(["--route-to-encoder", "--enable-mm-embeds"] if _from_pool(pool) else []),
         *own,
-        *(["--kv-transfer-config", json.dumps(transfer)] if pool.role == "prefill" else []),
+        *vllm.kv_cache(pool),
     ]
 
 

@@ -92,6 +92,7 @@ def _section(deployed: Fleet, pool: Deployed | None) -> dict[str, Any]:
         "env": _environment(pool),
         "resources": resources(pool),
         "mountModelVolume": False,
+        "volumeMounts": _MOUNTS,
     }
     return {
         "create": True,
@@ -101,6 +102,7 @@ def _section(deployed: Fleet, pool: Deployed | None) -> dict[str, Any]:
         "accelerator": {"type": _ACCELERATORS.get(resource(pool), "cpu")},
         "parallelism": {"tensor": tensor, "data": cut.attention_data, "dataLocal": cut.attention_data, "workers": 1},
         "containers": [container],
+        "volumes": _VOLUMES,
     }
 
 
@@ -116,13 +118,13 @@ def _deployment(deployed: Fleet, pool: Deployed, labels: dict[str, str], sidecar
         "env": [*_environment(pool), _TOKEN],
         "ports": [{"containerPort": 8200 if behind else 8000, "protocol": "TCP"}],
         "resources": resources(pool),
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+        "volumeMounts": _MOUNTS,
     }
     spec: dict[str, Any] = {
         "nodeSelector": node_selector(pool),
         **({"initContainers": [sidecar]} if behind else {}),
         "containers": [container],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+        "volumes": _VOLUMES,
     }
     annotations = {key: _literal(value) for key, value in _annotations(pool).items()}
     return {
@@ -137,6 +139,8 @@ def _deployment(deployed: Fleet, pool: Deployed, labels: dict[str, str], sidecar
     }
 
 
+_MOUNTS = [{"name": "shm", "mountPath": "/dev/shm"}]
+_VOLUMES = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
 _TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "llm-d-hf-token", "key": "HF_TOKEN"}}}
 
 

@@ -223,6 +223,9 @@ def test_graph_deployments_use_known_fields(case: str, engine: str, solved: dict
         assert (routed in arguments) == (fed and pool.pool.placement != "shared")
         if pool.role != "whole":
             assert _value(arguments, "--disaggregation-mode") == pool.role
+        if engine == "vllm":
+            cache = json.loads(_value(arguments, "--kv-transfer-config") or "{}")
+            assert cache.get("kv_role") == {"prefill": "kv_producer", "decode": "kv_consumer"}.get(pool.role)
 
 
 @pytest.mark.parametrize("case", CASES)
