@@ -40,9 +40,10 @@ def _curve(study: StudyDocument, paths: Sequence[str]) -> Markup | None:
     """The path with most values goes along the axis; every combination of the others is a line."""
     axis = max(paths, key=lambda path: len({_key(point.at.get(path)) for point in study.points}))
     others = [path for path in paths if path != axis]
+    sign = {one.path: "×" if one.scaled else "=" for one in study.vary}
     lines: dict[str, list[Point]] = {}
     for point in study.points:
-        lines.setdefault(", ".join(f"{path} = {_said(point.at.get(path))}" for path in others), []).append(point)
+        lines.setdefault(", ".join(f"{path} {sign[path]} {_said(point.at.get(path))}" for path in others), []).append(point)
     if len(lines) > _MOST_LINES:
         return paragraph(f"{len(lines)} lines would not be told apart in a drawing; the table has all points.")
     places = _places(study, axis)
@@ -57,7 +58,7 @@ def _curve(study: StudyDocument, paths: Sequence[str]) -> Markup | None:
         line = tuple(zip(at, best, strict=True))
         series.append(Series(name=name or "best plan", style=f"colour{i}", points=line, absent="no plan"))
         if any(usd is not None for usd in kept):
-            said = f"today’s fleet {name}".strip()
+            said = f"today’s fleet, {name}" if name else "today’s fleet"
             series.append(Series(name=said, style=f"colour{i} kept", points=tuple(zip(at, kept, strict=True))))
     ticks = sorted({(places[_key(point.at.get(axis))], _said(point.at.get(axis))) for point in study.points})
     found = [(i, one) for i, one in enumerate(study.switch_points, 1) if one.path == axis]

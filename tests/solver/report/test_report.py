@@ -15,6 +15,7 @@ import pytest
 import epd_opt
 from epd_opt.errors import InvalidInput
 from epd_opt.report import report_html
+from epd_opt.sensitivity import parse_vary
 from support.documents import measured, modelled
 from support.pages import Element, at, figures, read_page
 
@@ -296,15 +297,15 @@ def test_python_writes_the_same_page_each_time(tmp_path: Path) -> None:
 
 
 def test_a_study_of_two_inputs_draws_a_line_for_each_value_of_the_second() -> None:
-    """A study as `sensitivity` makes it has a line for each value of the second input, and axes named after the inputs."""
-    vary = {"workload.classes.chat.rate_per_s": [6, 9, 12], "workload.classes.album.rate_per_s": [1, 3]}
-    found = epd_opt.sensitivity(measured(), vary=vary)
+    """A study as `sensitivity` makes it has a line for each factor on the second input, and axes named after the inputs."""
+    texts = ("workload.classes.chat.rate_per_s=6:12:3", "workload.classes.album.rate_per_s=x0.5:x1:2")
+    found = epd_opt.sensitivity(measured(), vary=[parse_vary(text, measured()) for text in texts])
     part = page_of(plan_of("measured"), study=found.to_dict()).by_id("study")
     wide = next(e for e in part.all("svg") if e.attributes["class"] == "graph wide")
     for i in range(2):
         assert len([e for e in wide.all("circle") if e.attributes["class"] == f"dot colour{i}"]) == 3
     assert {e.text for e in wide.all("text")} >= {"6", "9", "12", "workload.classes.chat.rate_per_s"}
-    assert "workload.classes.album.rate_per_s = 3" in part.text
+    assert "workload.classes.album.rate_per_s × 0.5" in part.text
 
 
 def test_goodput_says_what_is_proved_of_it() -> None:
