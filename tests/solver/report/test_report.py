@@ -317,3 +317,32 @@ def test_goodput_says_what_is_proved_of_it() -> None:
         assert f"{said} times the demand" in header.text
         assert "costs less" not in header.text
         assert "1.33%" in header.text
+
+
+def test_idle_classes_and_free_fleets_have_a_page() -> None:
+    """Classes without requests, devices at no price and a plan without pools divide nothing by zero."""
+    idle, free, none = measured(), measured(), measured()
+    idle["workload"]["classes"][0]["rate_per_s"] = 0
+    for device in free["devices"]:
+        device["price"] = {"usd_per_hour": 0}
+    for one in none["workload"]["classes"]:
+        one |= {"rate_per_s": 0, "mean_rate_per_s": 0}
+    for instance, cost in ((idle, None), (free, 0.0), (none, 0.0)):
+        plan = epd_opt.solve(instance)
+        shown = {pointer: value for _, pointer, value, _ in figures(page_of(plan))}
+        assert shown["/cost/usd_per_hour"] == (plan.cost.usd_per_hour if cost is None else cost)
+
+
+def test_a_search_that_stopped_without_a_plan_says_what_to_do() -> None:
+    """The page of a stopped search names its option, and shows neither costs nor pools."""
+    document = {
+        **plan_of("measured").to_dict(),
+        "status": "stopped",
+        "cost": None,
+        "pools": [],
+        "classes": {},
+        "devices": {},
+    }
+    page = page_of(epd_opt.Plan.load(document))
+    assert "--time-limit" in page.all("header")[0].text
+    assert not {"cost", "pools", "reasons"} & {e.attributes.get("id") for e in page.all()}
