@@ -377,13 +377,14 @@ class _Search:
             low, high = edges[mixes, first], edges[mixes, first + 1]
         return high
 
-    def best(self, sizes: Array) -> tuple[_Rays, _Rays]:
-        """The tilt that serves most of the mix, for each size, and the same with a wide tilt: by bisection."""
+    def best(self, sizes: Array) -> _Rays:
+        """The tilt that serves most of the mix, for each size, and then the same with a wide tilt for each size."""
         tilts = np.concatenate((_TILTS, _WIDE_TILT))
         servers = np.repeat(sizes[:, :, None], len(tilts), axis=2)
         theta = tilts / (servers * self.tau)
         half, own, usable = self.variance(theta)
         theta = np.where(usable, theta, 0.0)
+
         low, high = np.zeros_like(servers), servers / self.work
         for _ in range(14):
             scale = (low + high) / 2.0
@@ -391,15 +392,18 @@ class _Search:
             kept = self.excess_tail(servers, scale * self.work, theta, spread, own) <= 0
             low, high = np.where(kept, scale, low), np.where(kept, high, scale)
 
-        def picked(part: slice) -> _Rays:
-            where = np.argmax(low[:, :, part], axis=2)[:, :, None]
-            scale, tilt, spread = (
-                np.take_along_axis(values[:, :, part], where, axis=2)[:, :, 0]
-                for values in (low, theta, low * half / servers)
-            )
-            return _Rays(sizes=sizes, scale=scale, theta=tilt, spread=spread)
+        def picked(values: Array) -> Array:
+            parts = (values[:, :, : len(_TILTS)], where), (values[:, :, len(_TILTS) :], wide)
+            return np.concatenate([np.take_along_axis(part, at, axis=2)[:, :, 0] for part, at in parts], axis=1)
 
-        return picked(slice(0, len(_TILTS))), picked(slice(len(_TILTS), None))
+        where = np.argmax(low[:, :, : len(_TILTS)], axis=2)[:, :, None]
+        wide = np.argmax(low[:, :, len(_TILTS) :], axis=2)[:, :, None]
+        return _Rays(
+            sizes=np.concatenate((sizes, sizes), axis=1),
+            scale=picked(low),
+            theta=picked(theta),
+            spread=picked(low * half / servers),
+        )
 
 
 _PARTS = np.arange(1, 16) / 16.0
@@ -503,8 +507,8 @@ def waiting_points(
     # Shorter lists of sizes are filled up with their last one, which is then left out of the points.
     padded = np.array([np.append(some, np.full(longest - len(some), some[-1])) for some in sizes])
     real = np.arange(longest) < np.array([[len(some)] for some in sizes])
-    rays, wide = search.best(padded)
-    points = _tangents(search, rays, real) + _tangents(search, wide, real & (padded > 6.0))
+    rays = search.best(padded)
+    points = _tangents(search, rays, np.concatenate((real, real & (padded > 6.0)), axis=1))
     targets: list[Array] = []
     for mix, some, scale in zip(mixes, sizes, rays.scale, strict=True):
         served = scale[: len(some)]
