@@ -199,6 +199,24 @@ class LoopPoint:
             rows.append(Row(kind="minimum", load=(), setup=float(self.minimum_replicas)))
         return tuple(rows)
 
+    def least_rows(self, loop: Loop) -> tuple[Row, ...]:
+        """What :meth:`rows` asks for at least, whichever of the admitted classes flow."""
+        classes = [c for c in loop.classes if c.name in self.admitted]
+        lanes, free = float(loop.lanes), 1.0 - loop.step / self.level
+        if free <= 0:
+            return ()
+        loads = {"time": {c.name: c.seconds / (free * lanes) for c in classes}}
+        for kind, room, held in (
+            ("kv_memory", loop.memory_bytes, {c.name: c.held for c in classes}),
+            ("sequences", loop.max_sequences, {c.name: c.output_tokens for c in classes}),
+        ):
+            if math.isfinite(room):
+                loads[kind] = {c.name: c.seconds / lanes + loop.step * held[c.name] / room for c in classes}
+        if any(c.burst > 0 for c in classes):
+            loads["share"] = {c.name: c.burst / (self.share * lanes) for c in classes}
+        rows = [Row(kind=kind, load=tuple(load.items())) for kind, load in loads.items()]
+        return (*rows, Row(kind="minimum", load=(), setup=float(self.minimum_replicas)))
+
 
 def _needed(rows: list[Row]) -> list[Row]:
     """Interval rows without those that another implies."""

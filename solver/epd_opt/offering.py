@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epd_models.candidate import Candidate, Rejection, State
@@ -76,8 +76,21 @@ def context_of(resolved: Resolved, loads: tuple[RequestLoad, ...]) -> Context:
     )
 
 
-def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> Offering:
-    """Gather all candidates of a resolved instance; ``each`` is called again and again, and may raise to end the work."""
+Screen = Callable[[PlanningProblem, Callable[[Collection[str]], PlanningProblem]], Collection[str]]
+"""Which pools may matter: given the problem over outlines of them (see :data:`epd_models.placement.Choice`), and the problem
+over the operating points of those of some keys; the keys that may."""
+
+
+def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, screen: Screen | None = None) -> Offering:
+    """Gather the candidates of a resolved instance.
+
+    Parameters
+    ----------
+    each : callable
+        Called again and again; may raise to end the work.
+    screen : Screen, optional
+        Tells for which pools operating points are needed; not asked where measured workers are on offer beside them.
+    """
     workers = _measured(resolved)
     vision = {request.name: request.has_vision for request in resolved.requests}
     loads, rejections = loads_of(resolved)
@@ -91,8 +104,18 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> 
     behaviours: dict[str, Behaviour] = {}
     fastest: dict[str, float] = {}
     if resolved.model is not None and loads:
+
+        def choice(outlines: Sequence[Candidate], staff: Callable[[Collection[str]], list[Candidate]]) -> Collection[str]:
+            assert screen is not None
+            return screen(_problem(resolved, outlines), lambda keys: _problem(resolved, staff(keys)))
+
         modelled = modelled_candidates(
-            context_of(resolved, loads), resolved.entries, resolved.instance.placements, senders, each=each
+            context_of(resolved, loads),
+            resolved.entries,
+            resolved.instance.placements,
+            senders,
+            each=each,
+            choice=None if screen is None or workers else choice,
         )
         candidates += modelled.candidates
         behaviours, fastest = dict(modelled.behaviours), dict(modelled.fastest)
@@ -103,26 +126,36 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> 
         if candidate is not None:
             candidates.append(candidate)
     return Offering(
-        problem=PlanningProblem(
-            demands=resolved.demands,
-            candidates=tuple(sorted(candidates, key=lambda candidate: candidate.key)),
-            offers=resolved.offers,
-            limits=resolved.limits,
-            spare_replicas=resolved.spare_replicas,
-        ),
+        problem=_problem(resolved, candidates),
         behaviours=behaviours,
         fastest=fastest,
         rejections=(*resolved.rejections, *rejections),
     )
 
 
-def offering_at(resolved: Resolved, multiples: Sequence[float], *, each: Callable[[], None] = lambda: None) -> Offering:
+def _problem(resolved: Resolved, candidates: Iterable[Candidate]) -> PlanningProblem:
+    return PlanningProblem(
+        demands=resolved.demands,
+        candidates=tuple(sorted(candidates, key=lambda candidate: candidate.key)),
+        offers=resolved.offers,
+        limits=resolved.limits,
+        spare_replicas=resolved.spare_replicas,
+    )
+
+
+def offering_at(
+    resolved: Resolved,
+    multiples: Sequence[float],
+    *,
+    each: Callable[[], None] = lambda: None,
+    screen: Screen | None = None,
+) -> Offering:
     """Everything on offer where so many times the demand may be served.
 
     Operating points hold at any flow, but those worth offering depend on how large pools may become. So points are made
     for the demand at each of the multiples, and offered together; the problem keeps the stated demand.
     """
-    first, *others = [offering(resolved.at(multiple), each=each) for multiple in multiples]
+    first, *others = [offering(resolved.at(multiple), each=each, screen=screen) for multiple in multiples]
     candidates = {candidate.key: candidate for one in (first, *others) for candidate in one.problem.candidates}
     behaviours = {key: behaviour for one in (*reversed(others), first) for key, behaviour in one.behaviours.items()}
     return replace(

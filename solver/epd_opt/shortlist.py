@@ -8,7 +8,7 @@ them. An incumbent over the best of them leaves out every candidate that costs m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from epd_opt.backends import HIGHS, Clock, Clocked, Matrix, Outcome, Relaxation,
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
-from epd_opt.prune import connected
+from epd_opt.prune import connected, prune
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Place: TypeAlias = tuple[str, Node]
@@ -40,6 +40,12 @@ class Incumbent:
 
     formulation: Formulation
     outcome: Outcome
+
+    @property
+    def most(self) -> float:
+        """What a better plan costs at most, US dollars per hour."""
+        assert self.outcome.objective is not None
+        return self.outcome.objective / self.formulation.scale.factor * (1.0 + _CAREFUL)
 
     def values(self, formulation: Formulation) -> dict[str, float]:
         """The same plan in the variables of a formulation over other candidates, those that it uses among them."""
@@ -107,6 +113,63 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
     """
     if len(problem.candidates) <= ENOUGH:
         return Shortlist(problem=problem)
+    priced = _priced(problem, settings, clock, questions)
+    incumbent = None if priced is None else _incumbent(problem, priced, settings, clock, questions)
+    if priced is None or incumbent is None:
+        return Shortlist(problem=problem)
+    kept = priced.favoured | (priced.bound - priced.worth <= incumbent.most)
+    return Shortlist(problem=_restricted(problem, kept), bound=priced.bound, incumbent=incumbent)
+
+
+def worth_staffing(
+    outlines: PlanningProblem,
+    staffed: Callable[[Collection[str]], PlanningProblem],
+    settings: Settings,
+    clock: Clock,
+) -> Collection[str]:
+    """Keys of the outlines that a plan cheaper than a known one may use an operating point of.
+
+    An outline asks for no more than any operating point of its pool, so that the relaxation over outlines bounds every plan;
+    the known plan is one over the points of the most promising pools.
+
+    Parameters
+    ----------
+    outlines : PlanningProblem
+        Over outlines in place of operating points.
+    staffed : callable
+        The problem over the operating points of the pools of some keys.
+    """
+    every = [candidate.key for candidate in outlines.candidates]
+    outlines = replace(outlines, candidates=tuple(connected(outlines.candidates)))
+    if len(outlines.candidates) <= ENOUGH:
+        return every
+    priced = _priced(outlines, settings, clock, ())
+    if priced is None:
+        return every
+    count = _SEEDS
+    while count < len(outlines.candidates):
+        problem = prune(staffed([outlines.candidates[k].key for k in sorted(_best(priced.worth, count))]))
+        points = _priced(problem, settings, clock, ()) if problem.candidates else None
+        incumbent = None if points is None else _incumbent(problem, points, settings, clock, ())
+        if incumbent is not None:
+            kept = priced.bound - priced.worth <= incumbent.most
+            return [candidate.key for candidate, wanted in zip(outlines.candidates, kept, strict=True) if wanted]
+        count *= 3
+    return every
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Priced:
+    """What a relaxation says: a bound on every plan's cost, and what opening each candidate earns at most. Candidates that a
+    question favours are worth more than that."""
+
+    bound: float
+    worth: Vector
+    favoured: npt.NDArray[np.bool_]
+
+
+def _priced(problem: PlanningProblem, settings: Settings, clock: Clock, questions: Sequence[Question]) -> _Priced | None:
+    """Prices all candidates; None where the relaxation has no optimum, or none in time."""
     pricing = _Pricing(problem)
     labels = pricing.first_labels()
     worth = pricing.worth(labels, pricing.list_prices())
@@ -118,7 +181,7 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
         relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
         if relaxed is None:
             if chosen.all() or clock.left_s == 0.0:
-                return Shortlist(problem=problem)
+                return None
             chosen[_best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
             continue
         labels = pricing.labels(formulation, relaxed, labels)
@@ -132,25 +195,28 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
     bound -= float(np.maximum(worth[~chosen], 0.0).sum())
     near = np.flatnonzero(worth > -_NEAR * abs(bound))
     worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
+    return _Priced(bound=bound, worth=worth, favoured=favoured)
+
+
+def _incumbent(
+    problem: PlanningProblem, priced: _Priced, settings: Settings, clock: Clock, questions: Sequence[Question]
+) -> Incumbent | None:
+    """A plan over the best candidates; None where there is none, or none in time."""
     count, rough = _TRIED, replace(settings, gap=max(settings.gap, _ROUGH))
     while True:
-        tried = favoured.copy()
-        tried[_best(worth, count)] = True
+        tried = priced.favoured.copy()
+        tried[_best(priced.worth, count)] = True
         formulation = build(_restricted(problem, tried), questions)
         outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, rough)
         if outcome.values is not None and outcome.objective is not None:
-            break
+            return Incumbent(formulation=formulation, outcome=outcome)
         if outcome.termination != "infeasible" or tried.all():
-            return Shortlist(problem=problem)
+            return None
         count *= 3
-    most = outcome.objective / formulation.scale.factor * (1.0 + _CAREFUL)
-    return Shortlist(
-        problem=_restricted(problem, favoured | (bound - worth <= most)),
-        bound=bound,
-        incumbent=Incumbent(formulation=formulation, outcome=outcome),
-    )
 
 
+_SEEDS = 60
+"""Pools that are staffed first, for a plan to measure the others by."""
 _ROUGH = 0.01
 """Relative gap within which the incumbent is sought."""
 _NEAR = 0.25

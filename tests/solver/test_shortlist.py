@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import epd_opt
@@ -12,11 +14,11 @@ from epd_models.candidate import Candidate
 from epd_opt import shortlist as module
 from epd_opt.backends import HIGHS, Clock, out_of_time
 from epd_opt.formulation import Question, build
-from epd_opt.offering import offering
+from epd_opt.offering import Screen, offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import resolve
-from epd_opt.shortlist import Shortlist, shortlist
+from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
 from support.documents import modelled
 from support.problems import random_problem
 from support.solving import EXACT
@@ -146,3 +148,70 @@ def test_what_the_plan_leaves_closed_may_be_missing(seed: int) -> None:
     there = short.incumbent.values(formulation)
     kept = sum(there[variable.name] for variable in formulation.variables.replicas)
     assert kept == sum(values[variable.name] for variable in v.replicas)
+
+
+def offered(document: dict[str, Any], screen: Screen | None = None) -> PlanningProblem:
+    """What is on offer for a document, pools screened or not."""
+    return offering(resolve(epd_opt.Instance.model_validate(document)), screen=screen).problem
+
+
+WAYS: list[tuple[str, dict[str, Any], bool]] = [
+    ("all", {}, True),
+    ("apart", {"placements": ["encoder_pool", "encode_prefill", "prefill", "decode"]}, False),
+    ("spares", {"limits": {"devices": 9}, "redundancy": {"spare_replicas": 1}}, True),
+    ("too few", {"limits": {"devices": 1}}, False),
+]
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize(("changes", "fewer"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
+def test_the_optimum_survives_where_few_pools_are_staffed(
+    changes: dict[str, Any], fewer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Screening pools before their operating points are found leaves the cost as it is; where there is nothing to gain or no
+    plan, all pools are staffed."""
+    monkeypatch.setattr(module, "_SEEDS", 12)
+    document = modelled(**changes)
+    asked: list[tuple[int, int]] = []
+
+    def screen(outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
+        keys = worth_staffing(outlines, staffed, EXACT, Clock(PLENTY))
+        asked.append((len(outlines.candidates), len(keys)))
+        return keys
+
+    whole, screened = prune(offered(document)), prune(offered(document, screen))
+    cost = objective(whole)
+    if cost is None:
+        assert objective(screened) is None
+    else:
+        assert objective(screened) == pytest.approx(cost, rel=2e-5)
+    assert len(asked) == 1
+    assert (asked[0][1] < asked[0][0]) == fewer
+
+
+def test_outlines_ask_for_no_more_than_operating_points() -> None:
+    """At any flow an operating point needs as many replicas as the outline of its pool, and goes no way that it lacks."""
+    seen: list[tuple[Candidate, list[Candidate]]] = []
+
+    def screen(outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
+        seen.extend((outline, list(staffed([outline.key]).candidates)) for outline in outlines.candidates)
+        return [outline.key for outline in outlines.candidates]
+
+    offered(modelled(), screen)
+    random = np.random.default_rng(5)
+    points = 0
+    for outline, staffed in seen:
+        ways = {(arc.request_class, arc.start.state, arc.end.state) for arc in outline.arcs}
+        for point in staffed:
+            points += 1
+            assert {(arc.request_class, arc.start.state, arc.end.state) for arc in point.arcs} <= ways
+            for _ in range(4):
+                flows = {name: float(random.exponential(10.0)) for name in point.classes}
+                least = max((row.need(flows) for row in outline.rows), default=0.0)
+                assert max(max(row.need(flows) for row in point.rows), 1.0) >= least * (1 - 1e-9)
+            for arc in point.arcs:
+                same = [
+                    a for a in outline.arcs if a.request_class == arc.request_class and a.start.sender == arc.start.sender
+                ]
+                assert any(a.start.level >= arc.start.level and a.end.level <= arc.end.level for a in same)
+    assert points > 100

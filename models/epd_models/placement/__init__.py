@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from epd_models.placement.context import Context, NotBuildable
-from epd_models.placement.generate import LAST_LEVEL, Behaviour, Modelled, modelled_candidates
+from epd_models.placement.generate import LAST_LEVEL, Behaviour, Choice, Modelled, modelled_candidates
 from epd_models.placement.table import PLACEMENTS, Placement
 
 __all__ = [
     "LAST_LEVEL",
     "PLACEMENTS",
     "Behaviour",
+    "Choice",
     "Context",
     "Modelled",
     "NotBuildable",

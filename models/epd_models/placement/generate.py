@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epd_models.candidate import Arc, Candidate, Node, OperatingPoint, Rejection, State
@@ -38,6 +38,9 @@ _CLOSE = 1.4
 _POINTS = {"queue": 5, "loop": 4, "two queues": 2}
 """Operating points per wait and queue: of pools without a loop, with one, and with two queues beside it."""
 Senders = Mapping[tuple[str, State], set[Sender]]
+Choice = Callable[[Sequence[Candidate], Callable[[Collection[str]], list[Candidate]]], Collection[str]]
+"""Which pools to staff: given outlines of all of them, candidates that ask for no more than any operating point of the pool,
+and a way to staff those of some keys; the keys to staff."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +89,7 @@ def modelled_candidates(
     senders: Senders,
     *,
     each: Callable[[], None] = lambda: None,
+    choice: Choice | None = None,
 ) -> Modelled:
     """Every placement on every entry and cut, at every operating point worth considering.
 
@@ -94,14 +98,15 @@ def modelled_candidates(
     senders : Senders
         Hand-overs from measured workers.
     each : callable
-        Called before each cut of each entry; may raise to end the work.
+        Called before each cut of each entry and before each pool is staffed; may raise to end the work.
+    choice : callable, optional
+        Which pools to find operating points for; without it, all.
     """
     wanted = set(placements)
     if not any(load.has_vision for load in context.loads):
         wanted -= {name for name, same in _WITHOUT_IMAGES.items() if same is None or same in wanted}
     known = {key: set(found) for key, found in senders.items()}
-    candidates: dict[str, Candidate] = {}
-    behaviours: dict[str, Behaviour] = {}
+    outlines: dict[str, tuple[Context, Pool, Candidate]] = {}
     rejections: list[Rejection] = []
     reached: dict[tuple[str, State], float] = {
         (load.name, "raw" if load.has_vision else "encoded"): 0.0 for load in context.loads
@@ -118,16 +123,28 @@ def modelled_candidates(
                 rejections += _too_slow_loops(pools)
                 for pool in pools:
                     _reach(here, pool, reached)
-                    for candidate, behaviour in _candidates(here, pool, known):
-                        candidates[candidate.key] = candidate
-                        behaviours[candidate.key] = behaviour
-        for candidate in candidates.values():
-            for arc in candidate.arcs:
+                    outline = _outline(here, pool, known)
+                    if outline is not None:
+                        outlines[outline.key] = here, pool, outline
+        for _, _, outline in outlines.values():
+            for arc in outline.arcs:
                 if arc.end.sender is not None:
                     known.setdefault((arc.request_class, arc.end.state), set()).add(arc.end.sender)
+    staffed: dict[str, list[tuple[Candidate, Behaviour]]] = {}
+
+    def staff(keys: Collection[str]) -> list[Candidate]:
+        for key in keys:
+            if key not in staffed:
+                each()
+                here, pool, _ = outlines[key]
+                staffed[key] = list(_candidates(here, pool, known))
+        return [candidate for key in keys for candidate, _ in staffed[key]]
+
+    staff(list(outlines) if choice is None else choice([outline for _, _, outline in outlines.values()], staff))
+    found = {candidate.key: (candidate, behaviour) for points in staffed.values() for candidate, behaviour in points}
     return Modelled(
-        candidates=tuple(candidates.values()),
-        behaviours=behaviours,
+        candidates=tuple(candidate for candidate, _ in found.values()),
+        behaviours={key: behaviour for key, (_, behaviour) in found.items()},
         rejections=tuple(dict.fromkeys(rejections)),
         senders=known,
         fastest={name: seconds for (name, state), seconds in reached.items() if state == "done"},
@@ -318,6 +335,32 @@ def _splits(context: Context, pool: Pool, known: Senders) -> list[dict[str, floa
 
 _PARTS = (0.4, 0.75)
 """Shares of a pool's wait that its encode queue may take, where encoding and prefill have queues of their own."""
+
+
+def _outline(context: Context, pool: Pool, known: Senders) -> Candidate | None:
+    """A candidate that offers all that any operating point of a pool offers and asks for no more; None where no class has a
+    way through it."""
+    allowed = _admitted(pool)
+    arcs = [
+        arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(_NO_WAIT), known)
+    ]
+    names = frozenset(arc.request_class for arc in arcs)
+    if not names:
+        return None
+    point = None if pool.loop is None else loop_point(pool)
+    rows = list(pool.rows)
+    for queue in pool.queues:
+        load = tuple((service.name, service.mean / queue.servers_per_replica) for service in queue.services)
+        rows.append(Row(kind=f"{queue.name}_work", load=load))
+    if point is not None:
+        assert pool.loop is not None
+        rows += point.least_rows(pool.loop)
+    kept = tuple(row.only(names) for row in rows)
+    candidate, _ = _candidate(context, pool, origins(context, pool), point, {}, tuple(sorted(arcs)), kept, _NO_WAIT)
+    return candidate
+
+
+_NO_WAIT: Mapping[str, float] = {"encode": 0.0, "prefill": 0.0}
 
 
 def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[Candidate, Behaviour]]:

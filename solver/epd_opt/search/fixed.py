@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from epd_opt.document import Infeasibility
@@ -11,7 +11,7 @@ from epd_opt.infeasible import unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.search.task import Found, NoPlan, Task
-from epd_opt.shortlist import shortlist
+from epd_opt.shortlist import shortlist, worth_staffing
 
 
 def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
@@ -24,7 +24,11 @@ def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
     SolverFailed
         See :meth:`epd_opt.search.task.Task.solve`.
     """
-    return cheapest_of(task, task.offering_at([multiple]), multiple)
+
+    def screen(outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
+        return worth_staffing(outlines, staffed, task.means.settings, task.means.clock)
+
+    return cheapest_of(task, task.offering_at([multiple], screen), multiple)
 
 
 def cheapest_of(

@@ -10,7 +10,7 @@ from epd_opt import document as doc
 from epd_opt.backends import Clock, Clocked, Outcome, Settings, SolverFailed
 from epd_opt.formulation import Formulation, Question
 from epd_opt.infeasible import limiting
-from epd_opt.offering import Offering, offering_at
+from epd_opt.offering import Offering, Screen, offering_at
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
@@ -72,7 +72,7 @@ class Task:
         settings = Settings(gap=wanted.gap, time_limit_s=None, threads=wanted.threads)
         return cls(resolved=resolved, means=Means(solver=solver, settings=settings, say=say))
 
-    def offering_at(self, multiples: Sequence[float]) -> Offering:
+    def offering_at(self, multiples: Sequence[float], screen: Screen | None = None) -> Offering:
         """See :func:`epd_opt.offering.offering_at`.
 
         Raises
@@ -80,7 +80,7 @@ class Task:
         OutOfTime
             The clock ended.
         """
-        return offering_at(self.resolved, multiples, each=self.means.clock.check)
+        return offering_at(self.resolved, multiples, each=self.means.clock.check, screen=screen)
 
     def pruned(self, offered: Offering, multiple: float = ANY) -> PlanningProblem:
         """The problem at its stated demand, without what cannot matter up to a multiple of it."""
