@@ -17,16 +17,20 @@ from epd_opt.problem import PlanningProblem
 
 def prune(problem: PlanningProblem) -> PlanningProblem:
     """The same problem, with the same optimum, over fewer candidates."""
+    kept = connected(thin(replace(problem, candidates=tuple(connected(problem.candidates)))))
+    return replace(problem, candidates=tuple(sorted(kept, key=lambda candidate: candidate.key)))
+
+
+def thin(problem: PlanningProblem) -> list[Candidate]:
+    """Candidates without rows that never bind, and without those that another operating point of their pool can replace."""
     rates = {demand.name: demand.rate for demand in problem.demands}
-    candidates = [lean(candidate, rates) for candidate in connected(problem.candidates)]
     groups: dict[tuple[str, str], list[Candidate]] = {}
-    for candidate in candidates:
-        groups.setdefault(candidate.physical, []).append(candidate)
+    for candidate in problem.candidates:
+        groups.setdefault(candidate.physical, []).append(lean(candidate, rates))
     metered = {offer.name for offer in problem.offers if offer.busy_usd_per_unit_second}
-    kept = [
+    return [
         candidate for (device, _), group in groups.items() for candidate in undominated(group, metered=device in metered)
     ]
-    return replace(problem, candidates=tuple(sorted(connected(kept), key=lambda candidate: candidate.key)))
 
 
 def lean(candidate: Candidate, rates: Mapping[str, float]) -> Candidate:

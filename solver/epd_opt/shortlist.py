@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pulp
 
-from epd_models.candidate import STATES, Node
+from epd_models.candidate import STATES, Candidate, Node
 from epd_opt.backends import HIGHS, Clock, Clocked, Matrix, Outcome, Relaxation, Settings
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
-from epd_opt.prune import connected, prune
+from epd_opt.prune import connected, thin
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Place: TypeAlias = tuple[str, Node]
@@ -129,8 +129,9 @@ def worth_staffing(
 ) -> Collection[str]:
     """Keys of the outlines that a plan cheaper than a known one may use an operating point of.
 
-    An outline asks for no more than any operating point of its pool, so that the relaxation over outlines bounds every plan;
-    the known plan is one over the points of the most promising pools.
+    The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more than
+    any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are staffed, until
+    there are none; the known plan is one over their points.
 
     Parameters
     ----------
@@ -140,22 +141,43 @@ def worth_staffing(
         The problem over the operating points of the pools of some keys.
     """
     every = [candidate.key for candidate in outlines.candidates]
-    outlines = replace(outlines, candidates=tuple(connected(outlines.candidates)))
-    if len(outlines.candidates) <= ENOUGH:
+    known = {candidate.key: candidate for candidate in connected(outlines.candidates)}
+    if len(known) <= ENOUGH:
         return every
-    priced = _priced(outlines, settings, clock, ())
+    some, owner = set[str](), dict[str, str]()
+    points: list[Candidate] = []
+    priced = _priced(replace(outlines, candidates=tuple(known.values())), settings, clock, ())
+    joining = [] if priced is None else [list(known)[k] for k in _best(priced.worth, _SEEDS)]
+    while priced is not None and joining:
+        some.update(joining)
+        for key in sorted(joining):
+            found = staffed([key]).candidates
+            points += found
+            owner |= {candidate.key: key for candidate in found}
+        points = thin(replace(outlines, candidates=tuple(points)))
+        mixed = [*points, *(candidate for key, candidate in known.items() if key not in some)]
+        problem = replace(outlines, candidates=tuple(sorted(connected(mixed), key=lambda candidate: candidate.key)))
+        priced = _priced(problem, settings, clock, ())
+        if priced is not None:
+            near = priced.worth > -_CLOSE * abs(priced.bound)
+            keys = [candidate.key for candidate in problem.candidates]
+            joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
     if priced is None:
         return every
-    count = _SEEDS
-    while count < len(outlines.candidates):
-        problem = prune(staffed([outlines.candidates[k].key for k in sorted(_best(priced.worth, count))]))
-        points = _priced(problem, settings, clock, ()) if problem.candidates else None
-        incumbent = None if points is None else _incumbent(problem, points, settings, clock, ())
-        if incumbent is not None:
-            kept = priced.bound - priced.worth <= incumbent.most
-            return [candidate.key for candidate, wanted in zip(outlines.candidates, kept, strict=True) if wanted]
-        count *= 3
-    return every
+    staffed_only = np.array([candidate.key in owner for candidate in problem.candidates])
+    worth = np.where(staffed_only, priced.worth, -np.inf)
+    incumbent = _incumbent(problem, replace(priced, worth=worth), settings, clock, ())
+    if incumbent is None:
+        return every
+    kept = priced.bound - priced.worth <= incumbent.most
+    used = {
+        owner.get(candidate.key, candidate.key) for candidate, wanted in zip(problem.candidates, kept, strict=True) if wanted
+    }
+    return [key for key in every if key in used]
+
+
+_CLOSE = 0.002
+"""An outline is staffed when it earns nearly something: its share of the bound."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -157,7 +157,7 @@ def offered(document: dict[str, Any], screen: Screen | None = None) -> PlanningP
 
 WAYS: list[tuple[str, dict[str, Any], bool]] = [
     ("all", {}, True),
-    ("apart", {"placements": ["encoder_pool", "encode_prefill", "prefill", "decode"]}, False),
+    ("apart", {"placements": ["encoder_pool", "encode_prefill", "prefill", "decode"]}, True),
     ("spares", {"limits": {"devices": 9}, "redundancy": {"spare_replicas": 1}}, True),
     ("too few", {"limits": {"devices": 1}}, False),
 ]

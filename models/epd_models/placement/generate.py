@@ -140,8 +140,9 @@ def modelled_candidates(
                 staffed[key] = list(_candidates(here, pool, known))
         return [candidate for key in keys for candidate, _ in staffed[key]]
 
-    staff(list(outlines) if choice is None else choice([outline for _, _, outline in outlines.values()], staff))
-    found = {candidate.key: (candidate, behaviour) for points in staffed.values() for candidate, behaviour in points}
+    keys = list(outlines) if choice is None else choice([outline for _, _, outline in outlines.values()], staff)
+    staff(keys)
+    found = {candidate.key: (candidate, behaviour) for key in keys for candidate, behaviour in staffed[key]}
     return Modelled(
         candidates=tuple(candidate for candidate, _ in found.values()),
         behaviours={key: behaviour for key, (_, behaviour) in found.items()},
