@@ -46,3 +46,18 @@ def openpyxl() -> Any:
         It is not installed.
     """
     return _need("openpyxl", "xlsx")
+
+
+def dask_executor(address: str) -> Any:
+    """An executor whose work a Dask scheduler hands to its workers, which need this program at the same version.
+
+    Raises
+    ------
+    UsageError
+        The package is not installed, or no scheduler answers at the address.
+    """
+    distributed = _need("distributed", "dask")
+    try:
+        return distributed.Client(address, timeout="10s").get_executor()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"no Dask scheduler answers at {address}: {error}") from None

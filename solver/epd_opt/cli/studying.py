@@ -10,6 +10,7 @@ import epd_opt
 from epd_opt.cli.plans import load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
+from epd_opt.extras import dask_executor
 from epd_opt.render import WIDTH
 from epd_opt.sensitivity import Study, parse_vary, sensitivity, tolerance, usual_workers
 from epd_opt.sensitivity.view import study_text, tolerance_text
@@ -23,6 +24,7 @@ from epd_opt.wording import printable
 @click.option("--json", "as_json", is_flag=True, help="Print the study as JSON instead of the tables.")
 @click.option("-o", "--output", metavar="DIR", help="Folder for points.jsonl, a line each as they come, and study.json.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
+@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that solves the points instead.")
 @click.option("--no-switches", is_flag=True, help="Do not look for the values at which the plan changes.")
 @click.option(
     "--tolerance",
@@ -42,6 +44,7 @@ def sensitivity_command(
     as_json: bool,
     output: str | None,
     workers: int | None,
+    dask: str | None,
     no_switches: bool,
     width_share: float,
     settings: tuple[str, ...],
@@ -58,6 +61,8 @@ def sensitivity_command(
     """
     if instance == "-" and plan == "-":
         raise UsageError("sensitivity: standard input can be read once")
+    if workers is not None and dask is not None:
+        raise UsageError("sensitivity: --workers and --dask exclude each other")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise UsageError(f"-o {output}: expected a folder, and this is a file")
     read = epd_opt.read(instance, overrides=list(settings))
@@ -71,6 +76,7 @@ def sensitivity_command(
             switches=not no_switches,
             tolerance=width_share,
             workers=usual_workers(read.solver.threads) if workers is None else workers,
+            executor=None if dask is None else dask_executor(dask),
             folder=output,
             progress=advance,
         )

@@ -1,4 +1,4 @@
-"""Studies as pictures: cost along one dimension, or regret over two. Colours from Okabe and Ito's palette."""
+"""Studies as pictures: costs along one dimension, or cost and regret over two. Colours from Okabe and Ito's palette."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def study_figure(document: StudyDocument) -> Figure:
     else:
         figure, pair = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
         _map(figure, pair[0], document, "best plan, $/h", [_cost(point) for point in document.points])
-        kept = [_kept(point) for point in document.points]
-        _map(figure, pair[1], document, "today's fleet, $/h (blank: it breaks)", kept)
+        regrets = [math.nan if point.regret_usd_per_hour is None else point.regret_usd_per_hour for point in document.points]
+        _map(figure, pair[1], document, "regret of today's fleet, $/h (blank: it breaks)", regrets)
     plt.close(figure)
     return figure
 

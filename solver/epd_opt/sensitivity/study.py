@@ -67,7 +67,7 @@ class Study:
         return pandas().DataFrame([_row(point) for point in self.document.points])
 
     def plot(self) -> Figure:
-        """Cost of the best plan and of today's fleet along the study, or over its two dimensions; needs matplotlib
+        """Costs of the best plan and of today's fleet along one dimension, or cost and regret over two; needs matplotlib
         (``pip install 'epd-opt[plot]'``)."""
         from epd_opt.sensitivity.figure import study_figure
 

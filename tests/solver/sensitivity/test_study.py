@@ -154,3 +154,17 @@ def test_objectives_that_leave_the_rates_open_are_refused() -> None:
     """A study of goodput would compare fleets at different rates."""
     with pytest.raises(epd_opt.InvalidInput, match="objective=cost_per_request"):
         epd_opt.sensitivity(measured(objective="goodput"), {CHAT: [7, 12]})
+
+
+def test_a_study_as_a_table_and_as_pictures(over_chat: Study) -> None:
+    """The data frame has a row and the page a line for every point; one dimension has one picture, two have two."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    frame = over_chat.to_frame()
+    assert list(frame[CHAT]) == [2, 7, 12, 20, 40]
+    assert list(frame["kept_feasible"]) == [True, True, True, False, False]
+    assert len(over_chat.plot().axes) == 1
+    assert "regret" in over_chat._repr_html_()
+    grid = epd_opt.sensitivity(measured(), {CHAT: "7:12:2", "devices.big.price.usd_per_hour": "x1,x2"})
+    titles = [axes.get_title() for axes in grid.plot().axes]
+    assert titles[:2] == ["best plan, $/h", "regret of today's fleet, $/h (blank: it breaks)"]
