@@ -130,8 +130,8 @@ def worth_staffing(
     """Keys of the outlines that a plan cheaper than a known one may use an operating point of.
 
     The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more than
-    any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are staffed, until
-    there are none; the known plan is one over their points.
+    any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are staffed, a few
+    times over; the known plan is one over their points.
 
     Parameters
     ----------
@@ -146,9 +146,11 @@ def worth_staffing(
         return every
     some, owner = set[str](), dict[str, str]()
     points: list[Candidate] = []
-    priced = _priced(replace(outlines, candidates=tuple(known.values())), settings, clock, ())
+    priced = _priced(replace(outlines, candidates=tuple(known.values())), settings, clock)
     joining = [] if priced is None else [list(known)[k] for k in _best(priced.worth, _SEEDS)]
-    while priced is not None and joining:
+    for _ in range(_ROUNDS):
+        if priced is None or not joining:
+            break
         some.update(joining)
         for key in sorted(joining):
             found = staffed([key]).candidates
@@ -157,7 +159,7 @@ def worth_staffing(
         points = thin(replace(outlines, candidates=tuple(points)))
         mixed = [*points, *(candidate for key, candidate in known.items() if key not in some)]
         problem = replace(outlines, candidates=tuple(sorted(connected(mixed), key=lambda candidate: candidate.key)))
-        priced = _priced(problem, settings, clock, ())
+        priced = _priced(problem, settings, clock, first=priced.solved)
         if priced is not None:
             near = priced.worth > -_CLOSE * abs(priced.bound)
             keys = [candidate.key for candidate in problem.candidates]
@@ -176,6 +178,8 @@ def worth_staffing(
     return [key for key in every if key in used]
 
 
+_ROUNDS = 4
+"""Times that pools are staffed: each raises the bound less than the one before."""
 _CLOSE = 0.002
 """An outline is staffed when it earns nearly something: its share of the bound."""
 
@@ -183,21 +187,30 @@ _CLOSE = 0.002
 @dataclass(frozen=True, kw_only=True)
 class _Priced:
     """What a relaxation says: a bound on every plan's cost, and what opening each candidate earns at most. Candidates that a
-    question favours are worth more than that."""
+    question favours are worth more than that. ``solved``: keys of those that the relaxation was solved over."""
 
     bound: float
     worth: Vector
     favoured: npt.NDArray[np.bool_]
+    solved: frozenset[str]
 
 
-def _priced(problem: PlanningProblem, settings: Settings, clock: Clock, questions: Sequence[Question]) -> _Priced | None:
-    """Prices all candidates; None where the relaxation has no optimum, or none in time."""
+def _priced(
+    problem: PlanningProblem,
+    settings: Settings,
+    clock: Clock,
+    questions: Sequence[Question] = (),
+    first: frozenset[str] = frozenset(),
+) -> _Priced | None:
+    """Prices all candidates; None where the relaxation has no optimum, or none in time. ``first`` is where
+    it starts."""
     pricing = _Pricing(problem)
     labels = pricing.first_labels()
     worth = pricing.worth(labels, pricing.list_prices())
     favoured = np.array([any(q.favours(c) for q in questions) for c in problem.candidates])
-    chosen = favoured.copy()
-    chosen[_best(worth, _FIRST)] = True
+    chosen = favoured | np.array([candidate.key in first for candidate in problem.candidates])
+    if not first:
+        chosen[_best(worth, _FIRST)] = True
     while True:
         formulation = build(_restricted(problem, chosen), questions)
         relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
@@ -217,7 +230,8 @@ def _priced(problem: PlanningProblem, settings: Settings, clock: Clock, question
     bound -= float(np.maximum(worth[~chosen], 0.0).sum())
     near = np.flatnonzero(worth > -_NEAR * abs(bound))
     worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
-    return _Priced(bound=bound, worth=worth, favoured=favoured)
+    solved = frozenset(candidate.key for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
+    return _Priced(bound=bound, worth=worth, favoured=favoured, solved=solved)
 
 
 def _incumbent(
