@@ -166,9 +166,11 @@ def worth_staffing(
             joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
     if priced is None:
         return every
-    staffed_only = np.array([candidate.key in owner for candidate in problem.candidates])
-    worth = np.where(staffed_only, priced.worth, -np.inf)
-    incumbent = _incumbent(problem, replace(priced, worth=worth), settings, clock, ())
+    real = np.array([candidate.key in owner for candidate in problem.candidates])
+    buildable = replace(problem, candidates=tuple(c for c, wanted in zip(problem.candidates, real, strict=True) if wanted))
+    incumbent = _incumbent(
+        buildable, replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]), settings, clock, ()
+    )
     if incumbent is None:
         return every
     kept = priced.bound - priced.worth <= incumbent.most
