@@ -17,7 +17,7 @@ from epd_opt.instance import Instance, instance_sha256
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
-from epd_opt.sensitivity.document import Point, StudyDocument, Varied
+from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.fleet import Fleet
 from epd_opt.sensitivity.journal import Journal, study_hash
@@ -170,7 +170,7 @@ def sensitivity(
             points = solver.solve(grid)
             if all(point["status"] == "failed" for point in points):
                 raise InvalidInput([Problem(message=text) for text in dict.fromkeys(point["error"] for point in points)])
-            found = []
+            found: list[SwitchPoint] = []
             if switches and len(moved) == 1 and moved[0].numeric:
                 path = moved[0].path
                 found = switch_points(
@@ -189,7 +189,7 @@ def sensitivity(
             today={} if fleet is None else fleet.named(),
             points=[Point.model_validate(point) for point in points],
             switch_points=found,
-            notes=_notes(today, plan),
+            notes=[*_notes(today, plan), *_wide(found)],
             instance_sha256=instance_sha256(given),
             epd_opt=__version__,
         )
@@ -203,6 +203,15 @@ def _dimensions(
     if not 1 <= len(moved) <= 2 or len({m.path for m in moved}) < len(moved):
         raise UsageError("a study moves one or two different paths")
     return moved
+
+
+def _wide(found: Sequence[SwitchPoint]) -> list[str]:
+    wide = sum(switch.at - switch.below_at > switch.tolerance * (1 + 1e-9) for switch in found)
+    if not wide:
+        return []
+    return [
+        f"the ends of {wide} changes of the plan are further apart than asked: points between them failed or are too many"
+    ]
 
 
 def _moved(path: str, values: Iterable[Any] | str, document: Mapping[str, Any]) -> Dimension:

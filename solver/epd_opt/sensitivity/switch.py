@@ -44,7 +44,8 @@ def switch_points(
     """Values at which the set of placements on SKUs changes, from neighbouring points that differ.
 
     Between two neighbours with the same structure none is looked for; where a third structure shows between two, both of
-    its ends are found. The points on both sides of every switch were solved.
+    its ends are found. The points on both sides of every switch were solved. They stay further apart than asked where a
+    point between them could not be solved, or where too many had to be.
 
     Parameters
     ----------
@@ -63,7 +64,10 @@ def switch_points(
     solved = 0
     while wide:
         narrow += [b for b in wide if _enough(b, width)]
-        wide = [b for b in wide if not _enough(b, width)][: max(0, _MOST_POINTS - solved)]
+        wide = [b for b in wide if not _enough(b, width)]
+        room = max(0, _MOST_POINTS - solved)
+        narrow += wide[room:]
+        wide = wide[:room]
         middles = [_middle(b, moved.whole) for b in wide]
         solved += len(middles)
         found = [structure(point) for point in solve(middles)] if middles else []

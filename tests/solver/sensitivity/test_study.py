@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import epd_opt
+from epd_opt.backends import OutOfTime
 from epd_opt.paths import set_value
-from epd_opt.sensitivity import Study, parse_vary
+from epd_opt.sensitivity import Study, parse_vary, switch
+from epd_opt.sensitivity import point as points
 from epd_opt.sensitivity import study as studies
 from support.documents import measured, modelled
 
@@ -74,14 +76,34 @@ def test_switches_hold_on_both_sides() -> None:
     path = "devices.big.price.usd_per_hour"
     study = epd_opt.sensitivity(measured(), {path: [0.05, 4.5]})
     assert study.document.switch_points
-    for switch in study.document.switch_points:
-        assert 0 < switch.at - switch.below_at <= switch.tolerance == pytest.approx(0.00445)
-        for value, structure in ((switch.below_at, switch.below), (switch.at, switch.above)):
+    for found in study.document.switch_points:
+        assert 0 < found.at - found.below_at <= found.tolerance == pytest.approx(0.00445)
+        for value, structure in ((found.below_at, found.below), (found.at, found.above)):
             again = epd_opt.sensitivity(measured(), {path: [value]}).document.points[0]
             assert studies.structure(again.model_dump()) == structure
-        assert switch.below != switch.above
+        assert found.below != found.above
     ends = [studies.structure(point.model_dump()) for point in study.document.points]
     assert [study.document.switch_points[0].below, study.document.switch_points[-1].above] == ends
+
+
+def test_switches_that_are_too_many_stay_wide_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no more points may be solved, the two ends stay where they are, which a note says."""
+    monkeypatch.setattr(switch, "_MOST_POINTS", 3)
+    study = epd_opt.sensitivity(measured(), {"devices.big.price.usd_per_hour": [0.05, 4.5]})
+    assert any(found.at - found.below_at > found.tolerance for found in study.document.switch_points)
+    assert "further apart than asked" in study.document.notes[0]
+
+
+def test_an_interrupt_ends_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt that a solver answers by ending its solve ends the whole study, not that solve alone."""
+
+    def interrupted(resolved: Any, offered: Any, solver: Any, **_: Any) -> None:
+        solver.clock.stop()
+        raise OutOfTime
+
+    monkeypatch.setattr(points, "search", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        epd_opt.sensitivity(measured(), {CHAT: [7, 12]})
 
 
 def test_processes_and_executors_find_what_one_process_finds(over_chat: Study) -> None:
