@@ -28,8 +28,10 @@ Place: TypeAlias = tuple[str, Node]
 
 ENOUGH = 150
 """Problems of so few candidates are solved as they are."""
-_FIRST, _JOINING, _TRIED = 150, 120, 60
-"""Candidates that the relaxation starts with, that join it at a time, and that the incumbent is sought among."""
+_FIRST, _JOINING, _TRIED = 150, 120, 20
+"""Candidates that the relaxation starts with, that join it at a time, and that the incumbent is sought among per class."""
+_POOR = 1.5
+"""An incumbent that costs so many times the bound is sought again among more candidates."""
 _CAREFUL = 1e-5
 """Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
 
@@ -240,16 +242,17 @@ def _incumbent(
     problem: PlanningProblem, priced: _Priced, settings: Settings, clock: Clock, questions: Sequence[Question]
 ) -> Incumbent | None:
     """A plan over the best candidates; None where there is none, or none in time."""
-    count, rough = _TRIED, replace(settings, gap=max(settings.gap, _ROUGH))
+    count, rough = _TRIED * len(problem.demands), replace(settings, gap=max(settings.gap, _ROUGH))
     while True:
         tried = priced.favoured.copy()
         tried[_best(priced.worth, count)] = True
         formulation = build(_restricted(problem, tried), questions)
         outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, rough)
-        if outcome.values is not None and outcome.objective is not None:
-            return Incumbent(formulation=formulation, outcome=outcome)
-        if outcome.termination != "infeasible" or tried.all():
-            return None
+        found = None if outcome.values is None else Incumbent(formulation=formulation, outcome=outcome)
+        if found is not None and (found.most <= _POOR * priced.bound or tried.all() or clock.left_s == 0.0):
+            return found
+        if tried.all() or (found is None and outcome.termination != "infeasible"):
+            return found
         count *= 3
 
 
