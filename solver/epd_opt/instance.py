@@ -645,6 +645,10 @@ class Redundancy(Part):
     headroom: NonNegative = Field(default=0.0, description="Share of every rate added before planning: 0.2 is 20 %.")
 
 
+_WIDEST_RANGE = 100.0
+"""Over wider ranges of demand the solvers' exactness is coarser than the usual gap."""
+
+
 class CostOverRange(Part):
     """Least cost per request over a range of demand."""
 
@@ -655,6 +659,9 @@ class CostOverRange(Part):
         low, high = self.rate_multiple
         if low > high:
             yield Complaint(where=("rate_multiple",), message=f"found [{low:g}, {high:g}], expected [low, high]")
+        elif high > _WIDEST_RANGE * low:
+            message = f"from {low:g} to {high:g} is too wide a range for one proof: high may be {_WIDEST_RANGE:g} times low"
+            yield Complaint(where=("rate_multiple",), message=message, hint="solve narrower ranges one by one")
 
 
 def _objective_form(value: object) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.strict import document_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,11 +73,7 @@ class Plan:
         """
         if isinstance(source, Mapping):
             return cls(_validated(source, "plan"))
-        try:
-            content = json.loads(Path(source).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InvalidInput([Problem(file=str(source), message=f"not a plan: {error}")]) from None
-        return cls(_validated(content, str(source)))
+        return cls(_validated(document_of(source, "plan"), str(source)))
 
     def to_frame(self) -> pd.DataFrame:
         """Pools as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
@@ -164,10 +161,25 @@ def _validated(content: Any, file: str) -> PlanDocument:
     from pydantic import ValidationError
 
     try:
-        return PlanDocument.model_validate(content)
+        document = PlanDocument.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InvalidInput(
             [Problem(file=file, path=place, message=f"not an epd-opt/plan/v1 document: {first['msg']}")]
         ) from None
+    problems = [Problem(file=file, path=path, message=message) for path, message in _disagreements(document)]
+    if problems:
+        raise InvalidInput(problems)
+    return document
+
+
+def _disagreements(document: PlanDocument) -> Iterator[tuple[str, str]]:
+    """Where a document that was written by hand does not hang together."""
+    known = {pool.name for pool in document.pools}
+    for index, pool in enumerate(document.pools):
+        if pool.replicas < 1:
+            yield f"pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"
+    for name, result in document.classes.items():
+        for pool_name in sorted({passed for route in result.routes for passed in route.pools} - known):
+            yield f"classes.{name}.routes", f"the plan has no pool {pool_name!r}"

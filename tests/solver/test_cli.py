@@ -295,3 +295,61 @@ def test_a_terminal_gets_colours_unless_no_color_is_set(desk: Path, no_color: st
     shown = os.read(controller, 65536).decode()
     os.close(controller)
     assert ("\x1b[" in shown) == colored
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"cost": NaN}', "found NaN"),
+        ("{", "not a plan"),
+        ("[]", "not a"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "report", "tolerance"])
+def test_what_is_no_plan_is_invalid_input(run: Run, tmp_path: Path, text: str, said: str, command: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    for code, _, err in (run(command, file), run(command, "-", stdin=text)):
+        assert code == 3
+        assert said in err
+
+
+def test_a_plan_that_does_not_hang_together_is_invalid_input(run: Run, desk: Path) -> None:
+    content = json.loads(run("solve", desk, "--json")[1])
+    assert run("simulate", "-", "--requests", "9", stdin=json.dumps(content))[0] == 0
+    code, _, err = run("report", "-", stdin=json.dumps({**content, "pools": []}))
+    assert code == 3
+    assert "no pool" in err
+    content["pools"][0]["replicas"] = 0
+    code, _, err = run("export", "-", "--to", "vllm", stdin=json.dumps(content))
+    assert code == 3
+    assert "pools.0.replicas" in err
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("option", ["--gap", "--time-limit", "--fail-above"])
+def test_options_take_finite_numbers(run: Run, desk: Path, option: str, number: str) -> None:
+    code, out, err = run("solve", desk, option, number)
+    assert code == 2
+    assert not out
+    assert option in err
+
+
+def test_a_share_of_nothing_is_wrong_usage(run: Run, desk: Path) -> None:
+    code, _, err = run("explain", desk, "--share", "0.5")
+    assert code == 2
+    assert "--why-not" in err
+
+
+def test_init_writes_to_standard_output(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("init", "-")[:2] == run("init")[:2]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_range_of_demand_too_wide_for_a_proof_is_invalid_input(run: Run, desk: Path) -> None:
+    objective = "objective={minimise: cost_per_request, rate_multiple: [1.0e-12, 1]}"
+    code, _, err = run("solve", desk, "--set", objective)
+    assert code == 3
+    assert "too wide a range" in err

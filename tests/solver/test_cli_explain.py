@@ -95,7 +95,7 @@ def test_infeasible(run: Run, desk: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["--why-not", "C"], 2, "'C' is no placement and no device"),
-        (["--share", "2"], 2, "up to 1"),
+        (["--why-not", "A", "--share", "2"], 2, "up to 1"),
         (["--solver", "hihgs"], 2, "did you mean highs"),
         (["--set", "limits.usd_per_hours=3"], 3, "usd_per_hour"),
     ],

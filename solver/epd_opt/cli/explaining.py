@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from epd_opt.backends import backend
+from epd_opt.cli.numbers import Finite
 from epd_opt.cli.solving import EXIT_CODES, check_solver
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
+from epd_opt.errors import UsageError
 from epd_opt.explain import RUNNERS_UP, explain, plan_or_instance
 from epd_opt.explain.view import explanation_text
 from epd_opt.instance import Instance
@@ -26,8 +28,8 @@ from epd_opt.render import WIDTH
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON instead of text.")
 @click.option("--solver", metavar="NAME", help="Solver in place of the instance's.")
-@click.option("--gap", type=click.FloatRange(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for all of it.")
+@click.option("--gap", type=Finite(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
+@click.option("--time-limit", type=Finite(min=0, min_open=True), metavar="S", help="Seconds for all of it.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
@@ -53,6 +55,8 @@ def explain_command(
     feasible, the smallest changes after which something is are looked for.
     """
     check_solver(solver)
+    if share is not None and not why_not:
+        raise UsageError("--share: expected --why-not WHAT, the use that it is the least share of")
     options = {"name": solver, "gap": gap, "threads": threads}
     given = _with(plan_or_instance(source, settings), {key: value for key, value in options.items() if value is not None})
     if isinstance(given, Instance):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import epd_opt
+from epd_opt.cli.numbers import Finite
 from epd_opt.cli.output import check_output, write_text
 from epd_opt.cli.terminal import progress
 from epd_opt.errors import InvalidInput, Problem, UsageError
@@ -33,7 +34,7 @@ class _Size(click.ParamType[tuple[int, int]]):
         return int(width), int(height)
 
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = Finite(min=0, min_open=True)
 
 
 @click.command("fit-workload")
@@ -46,7 +47,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--itl-ms", type=_POSITIVE, metavar="MS", help="ITL target of every class; left open where absent.")
 @click.option(
     "--percentile",
-    type=click.FloatRange(50, 99.999),
+    type=Finite(50, 99.999),
     default=95.0,
     metavar="P",
     help="Per cent that meet the targets.",

@@ -23,14 +23,14 @@ from epd_opt.wording import printable
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path())
+@click.argument("file", required=False, type=click.Path(allow_dash=True))
 def init(file: str | None) -> None:
     """Write a commented instance to start from.
 
     It solves as it stands, and goes to FILE or to standard output.
     """
     text = files("epd_opt").joinpath("starter.yaml").read_text(encoding="utf-8")
-    if file is None:
+    if file in (None, "-"):
         click.echo(text, nl=False)
         return
     path = Path(file)

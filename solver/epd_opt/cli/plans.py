@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.plan import Plan
+from epd_opt.strict import document_in
 
 
 def load_plan(source: str) -> Plan:
@@ -19,10 +19,7 @@ def load_plan(source: str) -> Plan:
     """
     if source != "-":
         return Plan.load(source)
-    try:
-        content = json.loads(sys.stdin.buffer.read())
-    except ValueError as error:
-        raise InvalidInput([Problem(file="<stdin>", message=f"not a plan: {error}")]) from None
+    content = document_in(sys.stdin.buffer.read(), "<stdin>", "plan")
     if not isinstance(content, dict):
         raise InvalidInput([Problem(file="<stdin>", message="not a plan: expected a mapping")])
     return Plan.load(content)

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from epd_opt.cli.output import check_output, write_text
+from epd_opt.cli.plans import load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.extras import pyplot
-from epd_opt.plan import Plan
 from epd_opt.render import WIDTH
 from epd_opt.simulate import REQUESTS, Simulation, simulate
 from epd_opt.simulate.router import POLICIES
@@ -20,7 +20,7 @@ _BREACHED = 7
 
 
 @click.command(name="simulate")
-@click.argument("plan", type=click.Path())
+@click.argument("plan", type=click.Path(allow_dash=True))
 @click.option("--trace", metavar="FILE", help="Send the requests of a trace, plain or gzip, in place of drawn ones.")
 @click.option(
     "--requests",
@@ -59,6 +59,8 @@ def simulate_command(
 ) -> int:
     """Send requests through the fleet of PLAN, one by one, and see what they get.
 
+    PLAN is a plan document, or - for standard input.
+
     Requests are drawn from the plan's classes or read from a trace. A target is met where the upper end of the 95 %
     interval of the requests that keep it reaches its percentile.
     """
@@ -66,7 +68,7 @@ def simulate_command(
     if plot is not None:
         check_output(plot, to_standard_output="a picture needs a file")
         pyplot()
-    loaded = Plan.load(plan)
+    loaded = load_plan(plan)
     with bar("simulating", quiet=quiet) as advance:
         found = simulate(
             loaded,

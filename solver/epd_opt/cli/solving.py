@@ -9,6 +9,7 @@ import click
 import epd_opt
 from epd_opt.backends import BACKENDS, backend
 from epd_opt.cli.gating import BREACHED, PERCENTAGE, baseline_gate
+from epd_opt.cli.numbers import Finite
 from epd_opt.cli.output import check_output
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.closing import closing_text, solve_and_simulate
@@ -24,11 +25,11 @@ EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
 @click.option("-o", "--output", metavar="FILE", help="Write the plan document (JSON) to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan document as JSON instead of the tables.")
 @click.option("--solver", metavar="NAME", help="Solver in place of the instance's; `epd-opt solvers` lists them.")
-@click.option("--gap", type=click.FloatRange(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Wall-clock limit, seconds.")
+@click.option("--gap", type=Finite(min=0), metavar="G", help="Relative gap at which a plan counts as proved.")
+@click.option("--time-limit", type=Finite(min=0, min_open=True), metavar="S", help="Wall-clock limit, seconds.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
-@click.option("--fail-above", type=float, metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
+@click.option("--fail-above", type=Finite(min=0), metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
 @click.option("--baseline", metavar="PLAN", help="Say how the cost of a request compares with this plan's.")
 @click.option("--max-increase", type=PERCENTAGE, help="Exit 7 if a request costs so much more than in the baseline.")
 @click.option("--simulate", "simulated", is_flag=True, help="Simulate the plan and plan again where it misses or idles.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 import epd_opt
+from epd_opt.cli.numbers import Finite
 from epd_opt.cli.plans import load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
@@ -29,7 +30,7 @@ from epd_opt.wording import printable
 @click.option(
     "--tolerance",
     "width_share",
-    type=click.FloatRange(min=0, min_open=True, max=1),
+    type=Finite(min=0, min_open=True, max=1),
     default=0.001,
     show_default=True,
     metavar="T",

@@ -57,7 +57,7 @@ def _plan_in(data: bytes) -> Plan | None:
         return None
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return _plan(content) if isinstance(content, dict) else None
 

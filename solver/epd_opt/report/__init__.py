@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from epd_opt.errors import InvalidInput, Problem
 from epd_opt.report.page import page
 from epd_opt.sensitivity.document import STUDY_SCHEMA, StudyDocument
 from epd_opt.simulate.document import SIMULATION_SCHEMA, SimulationDocument
+from epd_opt.strict import document_of
 
 __all__ = ["report_html"]
 
@@ -50,12 +50,7 @@ def report_html(document: PlanDocument, *, study: Source | None = None, simulati
 
 def _read(kind: type[_Document], source: Source, what: str, schema: str) -> _Document:
     file = _file(source, what)
-    content: Any = source
-    if not isinstance(source, Mapping):
-        try:
-            content = json.loads(Path(source).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InvalidInput([Problem(file=file, message=f"not a {what}: {error}")]) from None
+    content: Any = source if isinstance(source, Mapping) else document_of(source, what)
     try:
         return kind.model_validate(content)
     except ValidationError as error:
