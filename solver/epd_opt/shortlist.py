@@ -117,7 +117,7 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
         return Shortlist(problem=problem)
     priced = _priced(problem, settings, clock, questions)
     incumbent = None if priced is None else _incumbent(problem, priced, settings, clock, questions)
-    if priced is None or incumbent is None:
+    if priced is None or incumbent is None or priced.bound > incumbent.most:
         return Shortlist(problem=problem)
     kept = priced.favoured | (priced.bound - priced.worth <= incumbent.most)
     return Shortlist(problem=_restricted(problem, kept), bound=priced.bound, incumbent=incumbent)
@@ -169,11 +169,10 @@ def worth_staffing(
     if priced is None:
         return every
     real = np.array([candidate.key in owner for candidate in problem.candidates])
-    buildable = replace(problem, candidates=tuple(c for c, wanted in zip(problem.candidates, real, strict=True) if wanted))
     incumbent = _incumbent(
-        buildable, replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]), settings, clock, ()
+        _only(problem, real), replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]), settings, clock, ()
     )
-    if incumbent is None:
+    if incumbent is None or priced.bound > incumbent.most:
         return every
     kept = priced.bound - priced.worth <= incumbent.most
     used = {
@@ -216,7 +215,8 @@ def _priced(
     if not first:
         chosen[_best(worth, _FIRST)] = True
     while True:
-        formulation = build(_restricted(problem, chosen), questions)
+        # Ways that lead nowhere yet stay, so that no place is without a price that fits all candidates of the relaxation.
+        formulation = build(_only(problem, chosen), questions)
         relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
         if relaxed is None:
             if chosen.all() or clock.left_s == 0.0:
@@ -272,9 +272,14 @@ def _best(worth: Vector, count: int) -> npt.NDArray[np.intp]:
     return order[:count]
 
 
+def _only(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
+    some = (candidate for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
+    return replace(problem, candidates=tuple(some))
+
+
 def _restricted(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
-    some = [candidate for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted]
-    return replace(problem, candidates=tuple(connected(some)))
+    some = _only(problem, chosen)
+    return replace(some, candidates=tuple(connected(some.candidates)))
 
 
 class _Pricing:

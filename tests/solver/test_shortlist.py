@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,27 @@ def test_the_optimum_survives_where_few_pools_are_staffed(
         assert objective(screened) == pytest.approx(cost, rel=2e-5)
     assert len(asked) == 1
     assert (asked[0][1] < asked[0][0]) == fewer
+
+
+@pytest.mark.parametrize("name", ["gpu-prefill-npu-decode", "text-and-images"])
+def test_bounds_over_outlines_hold_for_shipped_instances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No relaxation met on the way to a plan lies above what the plan costs, and the plan costs what it does without any
+    screening."""
+    bounds: list[float] = []
+
+    def noted(*given: Any, **more: Any) -> Any:
+        priced = price(*given, **more)
+        bounds.append(priced.bound)
+        return priced
+
+    price = module._priced
+    monkeypatch.setattr(module, "_priced", noted)
+    path = str(Path(__file__).parents[2] / "instances" / f"{name}.yaml")
+    cost = epd_opt.solve(path).cost.usd_per_hour
+    assert bounds
+    assert max(bounds) <= cost * (1 + 2e-5)
+    monkeypatch.setattr(module, "ENOUGH", 10**9)
+    assert cost == pytest.approx(epd_opt.solve(path).cost.usd_per_hour, rel=2e-3)
 
 
 def test_outlines_ask_for_no_more_than_operating_points() -> None:
