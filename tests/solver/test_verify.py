@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from epd_opt import Plan, VerificationError, solve, verify
+from epd_opt.document import PlanDocument
 from support.documents import measured, modelled
 
 Document = dict[str, Any]
@@ -29,11 +30,11 @@ def predicted() -> Document:
 
 
 def broken(document: Document, change: Change) -> str:
-    """What the check says after a change."""
+    """What the check says after a change; loading would refuse what does not even hang together."""
     tampered = copy.deepcopy(document)
     change(tampered)
     with pytest.raises(VerificationError) as caught:
-        verify(Plan.load(tampered))
+        verify(Plan(PlanDocument.model_validate(tampered)))
     return str(caught.value)
 
 
