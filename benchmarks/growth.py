@@ -83,7 +83,7 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     from epd_opt.offering import offering
     from epd_opt.prune import prune
     from epd_opt.resolve import resolve
-    from epd_opt.shortlist import Shortlist, shortlist
+    from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
 
     began = time.perf_counter()
     seconds: dict[str, float] = {}
@@ -95,15 +95,21 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
 
     found = epd_opt.Instance.model_validate(case)
     settings = Settings(gap=found.solver.gap, time_limit_s=found.solver.time_limit_s, threads=found.solver.threads)
-    problem = offering(resolve(found)).problem
+    clock = Clock(settings.time_limit_s or 600.0)
+
+    def screen(outlines: Any, staffed: Any) -> Any:
+        return worth_staffing(outlines, staffed, settings, clock)
+
+    whole = way in ("unpruned", "pruned")
+    problem = offering(resolve(found), screen=None if whole else screen).problem
     every = len(problem.candidates)
     mark("candidates")
     problem = problem if way == "unpruned" else prune(problem)
     left = len(problem.candidates)
     mark("prune")
     listed = Shortlist(problem=problem)
-    if way not in ("unpruned", "pruned"):
-        listed = shortlist(problem, settings, Clock(settings.time_limit_s or 600.0))
+    if not whole:
+        listed = shortlist(problem, settings, clock)
     mark("shortlist")
     formulation = build(listed.problem)
     mark("build")
@@ -123,7 +129,8 @@ PHASES = ("candidates", "prune", "shortlist", "build", "solve")
 
 
 def line(title: str, result: dict[str, Any], solver: float) -> float:
-    """Print a line; returns the seconds in solvers, relaxations and the incumbent included."""
+    """Print a line; returns the seconds in solvers, relaxations and the incumbent included but for those that screen pools,
+    which stand with the candidates."""
     seconds = result["seconds"]
     spent = float(seconds["shortlist"] + seconds["solve"])
     counts = "/".join(str(count) for count in result["candidates"])
