@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.held import Held
 from epd_opt.strict import document_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epd_opt.export import Exported
 
 
-class Plan:
+class Plan(Held[PlanDocument]):
     """A deployment plan.
 
     Attributes
@@ -38,29 +38,13 @@ class Plan:
     ('optimal', 6.0)
     """
 
-    def __init__(self, document: PlanDocument) -> None:
-        self.document = document
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "document":
-            raise AttributeError(name)
-        return getattr(self.document, name)
-
     def to_dict(self) -> dict[str, Any]:
         """The plan document as plain data."""
-        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        plain = super().to_dict()
         for key in ("infeasibility", "rate_multiple", "simulated"):
             if plain[key] is None:
                 del plain[key]
         return plain
-
-    def to_json(self) -> str:
-        """The plan document as strict JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the plan document to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any]) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from epd_opt.explain.ground import Ground
 from epd_opt.explain.latency import class_facts
 from epd_opt.explain.runner_up import other_structures
 from epd_opt.explain.source import plan_or_instance
+from epd_opt.held import Held
 from epd_opt.instance import Instance
 from epd_opt.pipeline import planned, solve, with_mends
 from epd_opt.plan import Plan
@@ -26,7 +26,7 @@ from epd_opt.resolve import resolve
 RUNNERS_UP = 3
 
 
-class Explanation:
+class Explanation(Held[ExplanationDocument]):
     """An explanation; shows itself in a terminal (``print``) and in a notebook.
 
     Attributes
@@ -34,23 +34,6 @@ class Explanation:
     document : ExplanationDocument
         All of it, as in the JSON document.
     """
-
-    def __init__(self, document: ExplanationDocument) -> None:
-        self.document = document
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "document":
-            raise AttributeError(name)
-        return getattr(self.document, name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation document as plain data."""
-        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
-        return plain
-
-    def to_json(self) -> str:
-        """The explanation document as strict JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         from epd_opt.explain.view import explanation_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -13,6 +12,7 @@ from epd_opt._version import __version__
 from epd_opt.backends import backend
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem, UsageError
+from epd_opt.held import Held
 from epd_opt.instance import Instance, instance_sha256
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Study:
+class Study(Held[StudyDocument]):
     """A sensitivity study; shows itself in a terminal (``print``) and in a notebook.
 
     Attributes
@@ -38,27 +38,6 @@ class Study:
     document : StudyDocument
         All of it, as in the JSON document.
     """
-
-    def __init__(self, document: StudyDocument) -> None:
-        self.document = document
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "document":
-            raise AttributeError(name)
-        return getattr(self.document, name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The study document as plain data."""
-        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
-        return plain
-
-    def to_json(self) -> str:
-        """The study document as strict JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the study document to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     def to_frame(self) -> pd.DataFrame:
         """Points as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""

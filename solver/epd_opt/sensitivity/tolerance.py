@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from epd_opt.address import format_path
 from epd_opt.backends import OutOfTime
 from epd_opt.document import PlanDocument, Reason
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.held import Held
 from epd_opt.instance import Instance, RequestClass
 from epd_opt.paths import get
 from epd_opt.plan import Plan
@@ -30,7 +30,7 @@ FARTHEST = 64.0
 """Factor up to which an input is moved; beyond, it counts as free to move."""
 
 
-class ToleranceReport:
+class ToleranceReport(Held[ToleranceDocument]):
     """Tolerances of a plan; shows itself in a terminal (``print``) and in a notebook.
 
     Attributes
@@ -38,18 +38,6 @@ class ToleranceReport:
     document : ToleranceDocument
         All of it, as in the JSON document.
     """
-
-    def __init__(self, document: ToleranceDocument) -> None:
-        self.document = document
-
-    def to_dict(self) -> dict[str, Any]:
-        """The document as plain data."""
-        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
-        return plain
-
-    def to_json(self) -> str:
-        """The document as strict JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         from epd_opt.sensitivity.view import tolerance_text

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epd_opt.held import Held
 from epd_opt.simulate.document import SimulationDocument
 from epd_opt.simulate.run import Run
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Simulation:
+class Simulation(Held[SimulationDocument]):
     """What a fleet did with the requests that were sent to it.
 
     Attributes
@@ -27,29 +26,16 @@ class Simulation:
     """
 
     def __init__(self, document: SimulationDocument, runs: Sequence[Run]) -> None:
-        self.document = document
+        super().__init__(document)
         self.runs = tuple(runs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "document":
-            raise AttributeError(name)
-        return getattr(self.document, name)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
-        plain: dict[str, Any] = self.document.model_dump(mode="json", by_alias=True)
+        plain = super().to_dict()
         for outcome in plain["classes"].values():
             if outcome["phases"] is None:
                 del outcome["phases"]
         return plain
-
-    def to_json(self) -> str:
-        """The report as strict JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the report to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     def to_frame(self) -> pd.DataFrame:
         """Classes as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
