@@ -11,12 +11,12 @@ from epd_opt.backends import Clock, Clocked, OutOfTime, backend
 from epd_opt.document import PlanDocument
 from epd_opt.errors import EpdError
 from epd_opt.instance import Instance
+from epd_opt.keeping.breaks import breaks
+from epd_opt.keeping.fleet import Fleet, Kept, kept
 from epd_opt.offering import offering
 from epd_opt.pipeline import search
 from epd_opt.resolve import Resolved, resolve
-from epd_opt.sensitivity.breaks import breaks
 from epd_opt.sensitivity.document import KeptFleet, Point
-from epd_opt.sensitivity.fleet import Fleet, Kept, kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

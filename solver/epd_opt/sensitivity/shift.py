@@ -11,6 +11,7 @@ from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.fields import shown
 from epd_opt.instance import Instance
 from epd_opt.paths import get, locate, parse_path, set_value, split_assignment
+from epd_opt.scaling import is_number, plain, scalable, scaled
 from epd_opt.source import parse
 
 STEPS = 7
@@ -40,11 +41,7 @@ class Dimension:
     @property
     def numeric(self) -> bool:
         """Whether all values are numbers."""
-        return all(_is_number(value) for value in self.values)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        return all(is_number(value) for value in self.values)
 
 
 def parse_vary(text: str, document: Mapping[str, Any]) -> Dimension:
@@ -94,12 +91,6 @@ def _between(low: float, high: float, steps: int) -> list[int | float]:
     return [plain(low + (high - low) * i / (steps - 1)) for i in range(steps)]
 
 
-def plain(value: float) -> int | float:
-    """Twelve digits, and no ``.0``."""
-    value = float(f"{value:.12g}")
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
 def _listed(path: str, text: str, document: Mapping[str, Any]) -> Dimension:
     parts = [part.strip() for part in text.split(",")]
     factors = [_FACTOR.fullmatch(part) for part in parts]
@@ -121,7 +112,7 @@ def dimension(path: str, values: Iterable[Any], document: Mapping[str, Any], *, 
     """
     stated = get(document, path) if scaled else []
     for address, value in stated:
-        if not _scalable(value):
+        if not scalable(value):
             message = f"found {shown(value)}, which no factor applies to"
             raise InvalidInput([Problem(file=f"--vary {path}", path=address, message=message)])
     locate(document, path, existing=False)
@@ -146,7 +137,7 @@ def dimension(path: str, values: Iterable[Any], document: Mapping[str, Any], *, 
 def _whole_only(moved: Dimension, document: Mapping[str, Any]) -> bool:
     """Whether the instance refuses fractions at a path whose nearest whole numbers it takes."""
     values = [value for _, value in get(document, moved.path)] if moved.scaled else moved.values
-    if not all(_is_number(value) for value in values):
+    if not all(is_number(value) for value in values):
         return False
     top = max(int(value) for value in values) + 1
 
@@ -193,25 +184,6 @@ def _with_mean(document: dict[str, Any], address: str, to: Any) -> dict[str, Any
     owner = address.removesuffix(".rate_per_s")
     (_, request), *_ = get(document, owner)
     mean, rate = request.get("mean_rate_per_s"), request["rate_per_s"]
-    if mean is None or not _is_number(to) or not rate:
+    if mean is None or not is_number(to) or not rate:
         return document
     return set_value(document, f"{owner}.mean_rate_per_s", plain(mean * to / rate))
-
-
-def _scalable(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return "values" in value or {"mean", "p95"} <= value.keys()
-    return _is_number(value)
-
-
-def scaled(value: Any, factor: float) -> Any:
-    """A number, or a quantity that varies, times a factor: its mean and 95th percentile, or all its values.
-
-    >>> scaled({"mean": 800, "p95": 2400}, 0.5), scaled({"values": [[2, 0.3]]}, 2)
-    ({'mean': 400, 'p95': 1200}, {'values': [[4, 0.3]]})
-    """
-    if isinstance(value, Mapping) and "values" in value:
-        return {"values": [[plain(number * factor), weight] for number, weight in value["values"]]}
-    if isinstance(value, Mapping):
-        return {key: plain(number * factor) for key, number in value.items()}
-    return plain(value * factor)

@@ -14,12 +14,12 @@ from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.held import Held
 from epd_opt.instance import Instance, instance_sha256
+from epd_opt.keeping.fleet import Fleet
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
 from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
-from epd_opt.sensitivity.fleet import Fleet
 from epd_opt.sensitivity.journal import Journal, study_hash
 from epd_opt.sensitivity.point import Job, failed, solved
 from epd_opt.sensitivity.shift import Dimension, dimension, parse_vary, shifted

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from epd_opt.scaling import plain
 from epd_opt.sensitivity.document import SwitchPoint
-from epd_opt.sensitivity.shift import Dimension, plain
+from epd_opt.sensitivity.shift import Dimension
 
 TOLERANCE = 1e-3
 """Share of a dimension's range within which a switch is found."""

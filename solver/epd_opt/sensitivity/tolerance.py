@@ -14,15 +14,16 @@ from epd_opt.document import PlanDocument, Reason
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.held import Held
 from epd_opt.instance import Instance, RequestClass
+from epd_opt.keeping.breaks import breaks
+from epd_opt.keeping.fleet import Fleet, Kept, kept
 from epd_opt.paths import get
 from epd_opt.plan import Plan
 from epd_opt.resolve import Resolved, resolve
-from epd_opt.sensitivity.breaks import breaks
+from epd_opt.scaling import plain, scaled
 from epd_opt.sensitivity.document import Shift, Tolerance, ToleranceDocument
 from epd_opt.sensitivity.executors import executor_of, in_order
-from epd_opt.sensitivity.fleet import Fleet, Kept, kept
 from epd_opt.sensitivity.point import clocked
-from epd_opt.sensitivity.shift import Dimension, plain, scaled, shifted
+from epd_opt.sensitivity.shift import Dimension, shifted
 
 PRECISION = 0.005
 """Relative width to which an edge is found."""

@@ -9,7 +9,8 @@ import pytest
 import epd_opt
 from epd_opt.errors import UsageError
 from epd_opt.paths import get
-from epd_opt.sensitivity.shift import parse_vary, scaled, shifted
+from epd_opt.scaling import scaled
+from epd_opt.sensitivity.shift import parse_vary, shifted
 from support.documents import measured, modelled
 
 CHAT = "workload.classes.chat.rate_per_s"

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import epd_opt
+from epd_opt.keeping.fleet import Fleet, kept
 from epd_opt.sensitivity import ToleranceReport, tolerance
-from epd_opt.sensitivity.fleet import Fleet, kept
 from epd_opt.sensitivity.point import clocked
 from epd_opt.sensitivity.shift import Dimension, shifted
 from epd_opt.sensitivity.tolerance import PRECISION

@@ -13,9 +13,9 @@ from epd_opt.backends import Clocked, OutOfTime, Settings, SolverFailed
 from epd_opt.document import Reason
 from epd_opt.formulation import build
 from epd_opt.infeasible import unservable
+from epd_opt.keeping.fleet import Fleet, Kept, free_of_limits, offered_to, serving, used_replicas
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
-from epd_opt.sensitivity.fleet import Fleet, Kept, free_of_limits, offered_to, serving, used_replicas
 from epd_opt.solution import Solution
 
 LOOSER = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 5.0, 10.0)
