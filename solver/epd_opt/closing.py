@@ -213,7 +213,9 @@ def _certificate(kept: _Judged, requests: int) -> str:
     proof = f"The cost is {proved} for {aim}, as far as the formulas go."
     verdict = "all stated targets are met" if kept.met else "a stated target is missed"
     shown = f"{requests:,} simulated requests show, with 95 % confidence and the models' own times"
-    return f"{proof} That {verdict} is what {shown}."
+    untimed = ", ".join(kept.simulation.untimed)
+    unknown = f" Nothing about {untimed} is timed: measured workers are taken at their word." if untimed else ""
+    return f"{proof} That {verdict} is what {shown}.{unknown}"
 
 
 def closing_text(document: PlanDocument, simulation: Simulation, *, color: bool, width: int) -> str:

@@ -161,6 +161,9 @@ def _validated(content: Any, file: str) -> PlanDocument:
 def _disagreements(document: PlanDocument) -> Iterator[tuple[str, str]]:
     """Where a document that was written by hand does not hang together."""
     known = {pool.name for pool in document.pools}
+    for kind in ("devices", "performance"):
+        if not isinstance(document.cards.get(kind, {}), Mapping):
+            yield f"cards.{kind}", "expected a mapping from device entries to their cards"
     for index, pool in enumerate(document.pools):
         if pool.replicas < 1:
             yield f"pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"

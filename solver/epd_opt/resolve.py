@@ -200,7 +200,10 @@ def _model(instance: user.Instance, card: Any) -> tuple[Architecture, Any]:
 
 def _engine(settings: user.EngineSettings, card: Any) -> tuple[Engine, Any]:
     card = catalog.engine_card(settings.name) if card is None else card
-    engine = catalog.engine_from_card(card)
+    try:
+        engine = catalog.engine_from_card(card)
+    except CardError as error:
+        raise _invalid("engine", error) from None
     changes: dict[str, Any] = {
         key: value
         for key in ("max_sequences", "max_batched_tokens", "encoder_processes")

@@ -8,9 +8,12 @@ from epd_opt.errors import UsageError
 
 
 def check_output(
-    output: str | None, *, to_standard_output: str = "the plan document goes to standard output with --json"
+    output: str | None,
+    *,
+    option: str = "-o",
+    to_standard_output: str = "the plan document goes to standard output with --json",
 ) -> None:
-    """Complain before the work, not after it.
+    """Complain before the work, not after it; nothing is left behind where there was no file.
 
     Raises
     ------
@@ -20,11 +23,20 @@ def check_output(
     if output is None:
         return
     if output == "-":
-        raise UsageError(f"-o -: {to_standard_output}")
-    if Path(output).is_dir():
-        raise UsageError(f"-o {output}: is a directory")
-    if not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"-o {output}: there is no directory {Path(output).absolute().parent}")
+        raise UsageError(f"{option} -: {to_standard_output}")
+    path = Path(output)
+    try:
+        if path.is_dir():
+            raise UsageError(f"{option} {output}: is a directory")
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"{option} {output}: there is no directory {path.absolute().parent}")
+        if not path.exists():
+            path.open("xb").close()
+            path.unlink()
+        elif path.is_file():
+            path.open("ab").close()
+    except OSError as error:
+        raise UsageError(f"{option} {output}: cannot write: {error.strerror}") from None
 
 
 def write_text(output: str, text: str) -> None:

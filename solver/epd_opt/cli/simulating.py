@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from epd_opt.cli.numbers import Finite
 from epd_opt.cli.output import check_output, write_text
 from epd_opt.cli.plans import load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
@@ -15,13 +16,27 @@ from epd_opt.render import WIDTH
 from epd_opt.simulate import REQUESTS, Simulation, simulate
 from epd_opt.simulate.router import POLICIES
 from epd_opt.simulate.table import simulation_text
+from epd_opt.simulate.trace_formats import FORMATS, TIME_UNITS, TimeUnit
+from epd_opt.simulate.traces import Trace
+from epd_opt.wording import printable
 
 _BREACHED = 7
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 @click.command(name="simulate")
 @click.argument("plan", type=click.Path(allow_dash=True))
 @click.option("--trace", metavar="FILE", help="Send the requests of a trace, plain or gzip, in place of drawn ones.")
+@click.option(
+    "--format", "form", type=click.Choice([one.name for one in FORMATS]), help="Format of the trace, if not detected."
+)
+@click.option("--time-unit", type=click.Choice(TIME_UNITS), help="Unit of the trace's times, in place of its format's.")
+@click.option(
+    "--image-tokens",
+    type=Finite(min=0, min_open=True),
+    metavar="N",
+    help="Tokens of one image, where the trace does not give them.",
+)
 @click.option(
     "--requests",
     type=click.IntRange(min=1),
@@ -41,11 +56,14 @@ _BREACHED = 7
 @click.option("--check", is_flag=True, help="Exit 7 where a target is missed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report (JSON) to this file.")
-@click.option("--plot", metavar="FILE", help="Draw times and pools into this picture (PNG, PDF, SVG).")
+@click.option("--plot", metavar="FILE", help="Draw times and pools into this picture (.png, .pdf, .svg).")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 def simulate_command(
     plan: str,
     trace: str | None,
+    form: str | None,
+    time_unit: TimeUnit | None,
+    image_tokens: float | None,
     requests: int | None,
     seed: int,
     seeds: int,
@@ -66,13 +84,16 @@ def simulate_command(
     """
     check_output(output, to_standard_output="the report goes to standard output with --json")
     if plot is not None:
-        check_output(plot, to_standard_output="a picture needs a file")
-        pyplot()
+        _check_plot(plot)
+    for option, value in (("--format", form), ("--time-unit", time_unit), ("--image-tokens", image_tokens)):
+        if value is not None and trace is None:
+            raise UsageError(f"{option}: says how a trace is read; give one with --trace FILE")
+    given = trace and Trace(source=trace, form=form, time_unit=time_unit, tokens_per_image=image_tokens)
     loaded = load_plan(plan)
     with bar("simulating", quiet=quiet) as advance:
         found = simulate(
             loaded,
-            trace=trace,
+            trace=given,
             requests=requests,
             seed=seed,
             seeds=seeds,
@@ -90,9 +111,19 @@ def simulate_command(
         _draw(found, plot)
     if check and not found.document.target_met:
         missed = ", ".join(name for name, outcome in found.document.classes.items() if not outcome.target_met)
-        click.echo(f"targets missed: {missed}", err=True)
+        click.echo(f"targets missed: {printable(missed)}", err=True)
         return _BREACHED
     return 0
+
+
+def _check_plot(plot: str) -> None:
+    """Complain before the run of what cannot be drawn after it."""
+    kind = Path(plot).suffix
+    if kind.lower() not in _PICTURES:
+        found = f"found {kind}" if kind else "found no ending"
+        raise UsageError(f"--plot {plot}: {found}, expected {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+    check_output(plot, option="--plot", to_standard_output="a picture needs a file")
+    pyplot()
 
 
 def _draw(found: Simulation, plot: str) -> None:

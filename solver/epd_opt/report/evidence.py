@@ -10,6 +10,7 @@ from epd_opt.report.markup import Child, Markup, badge, element, joined, letter,
 from epd_opt.report.summary import count
 from epd_opt.report.targets import Target, stated_targets
 from epd_opt.simulate.document import ClassOutcome, SimulationDocument
+from epd_opt.simulate.table import verdict
 from epd_opt.wording import labels, milliseconds, money, share, significant
 
 _WHICH = {"ttft": "TTFT", "itl": "ITL", "e2e": "End to end"}
@@ -48,8 +49,9 @@ def simulated(document: PlanDocument, found: SimulationDocument) -> Markup:
         f" {counted:,} requests counted over {significant(found.seconds)} s in {runs}, {found.arrivals}, "
         f"{found.routing} routing. A target is met where the upper end of the 95% interval reaches its percentile."
     )
-    verdict = badge("All targets met", "good") if found.target_met else badge("Targets missed", "bad")
-    parts: list[Child] = [paragraph(verdict, text)]
+    words = verdict(found)
+    kind = "bad" if not found.target_met else "warn" if found.untimed else "good"
+    parts: list[Child] = [paragraph(badge(words[0].upper() + words[1:], kind), text)]
     if found.failures:
         parts += [paragraph("Failures in mid-run:"), listed(found.failures)]
     rows = [row for name, outcome in found.classes.items() for row in _attained(document, name, outcome)]

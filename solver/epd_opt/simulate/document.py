@@ -63,6 +63,10 @@ class ClassOutcome(_Part):
     attainment: Shares
     attainment_ci95: Intervals
     target_met: bool = Field(description="Whether the upper end of every target's interval reaches its percentile.")
+    untimed: list[str] = Field(
+        default=[],
+        description="Measured workers on its ways: up to their rate they add no time, so all times lack their part.",
+    )
     phases: dict[str, Phase] | None = Field(default=None, description="Where failures were asked for.")
 
 
@@ -121,7 +125,11 @@ class SimulationDocument(_Part):
     simulated_requests: int = Field(description="Over all runs, those that do not count included.")
     seconds: float = Field(description="Simulated time that counts, over all runs.")
     failures: list[str]
-    target_met: bool = Field(description="Whether every class meets its targets.")
+    target_met: bool = Field(description="Whether every class meets its targets, as far as its times are known.")
+    untimed: list[str] = Field(
+        default=[],
+        description="Pools of measured workers: nothing about them is timed, only whether requests come within their rates.",
+    )
     classes: dict[str, ClassOutcome]
     pools: dict[str, PoolOutcome]
     spending: Spending

@@ -19,10 +19,6 @@ from epd_opt.simulate.run import PoolTrace, Run
 from epd_opt.simulate.statistics import Times, attainment, quantiles_ms
 
 Kept = dict[str, NDArray[np.bool_]]
-_MEASURED = (
-    "measured workers have no times of their own: they add no delay up to their rate, and beyond it every request waits "
-    "for the work that outgrows it and counts as missing its targets"
-)
 
 
 def simulation_document(
@@ -41,10 +37,12 @@ def simulation_document(
     classes = {}
     on_target = served = 0
     targets = stated_targets(resolved)
+    untimed = [pool.name for pool in plan.pools if pool.provenance == "measured"]
     for label, request in enumerate(resolved.requests):
         judged = targets[request.name]
         times = [run.times[label] for run in runs]
-        outcome = _class(judged, times)
+        passed = {name for route in plan.classes[request.name].routes for name in route.pools}
+        outcome = _class(judged, times, [name for name in untimed if name in passed], timed=not passed <= set(untimed))
         if spans:
             phases = {
                 name: _phase(judged, [t.between(*span[name]) for t, span in zip(times, spans, strict=True)])
@@ -63,7 +61,7 @@ def simulation_document(
     spent = usd_per_hour * seconds / 3600.0
     power = [pool.energy_kwh_per_hour for pool in pools.values()]
     energy = None if None in power else math.fsum(p for p in power if p is not None) * 1e3 * seconds / 3600.0
-    said = [*notes, *([_MEASURED] if any(pool.provenance == "measured" for pool in plan.pools) else [])]
+    said = [*notes, *([_of_measured(untimed, len(plan.pools))] if untimed else [])]
     refused, unfinished = sum(run.refused for run in runs), sum(run.unfinished for run in runs)
     said += [f"{refused} requests did not fit the KV memory even alone"] if refused else []
     said += [f"{unfinished} requests never ended: a pool that they need stayed dead"] if unfinished else []
@@ -77,6 +75,7 @@ def simulation_document(
         seconds=seconds,
         failures=[failure.text for failure in failures],
         target_met=all(outcome.target_met for outcome in classes.values()),
+        untimed=untimed,
         classes=classes,
         pools=pools,
         spending=doc.Spending(
@@ -118,7 +117,15 @@ def _percentiles(times: Sequence[Times], pick: Callable[[Times], NDArray[np.floa
     return doc.Percentiles(**quantiles_ms([pick(one) for one in times]))
 
 
-def _class(targets: Targets, times: Sequence[Times]) -> doc.ClassOutcome:
+def _of_measured(names: Sequence[str], pools: int) -> str:
+    which = "any pool of this plan" if len(names) == pools else ", ".join(names)
+    return (
+        f"nothing about {which} is timed: measured workers are taken to meet every target up to the rate that was measured; "
+        "beyond it every request waits for the work that outgrows it and counts as missing its targets"
+    )
+
+
+def _class(targets: Targets, times: Sequence[Times], untimed: list[str], *, timed: bool) -> doc.ClassOutcome:
     shares, intervals = _shares(times, targets)
     wanted = (
         (intervals.ttft, targets.ttft_probability),
@@ -128,13 +135,14 @@ def _class(targets: Targets, times: Sequence[Times]) -> doc.ClassOutcome:
     return doc.ClassOutcome(
         requests=sum(len(one.ttft) for one in times),
         missed=sum(int(np.isinf(one.ttft).sum()) for one in times),
-        ttft_ms=_percentiles(times, lambda one: one.ttft),
+        ttft_ms=_percentiles(times, lambda one: one.ttft) if timed else doc.Percentiles(**quantiles_ms([])),
         itl_ms=_percentiles(times, lambda one: one.itl),
         longest_gap_ms=_percentiles(times, lambda one: one.gap),
         e2e_ms=_percentiles(times, lambda one: one.e2e),
         attainment=shares,
         attainment_ci95=intervals,
         target_met=all(interval is None or interval[1] >= probability for interval, probability in wanted),
+        untimed=untimed,
     )
 
 

@@ -61,8 +61,9 @@ class Simulation(Held[SimulationDocument]):
         return simulation_figure(self.document, self.runs)
 
     def __repr__(self) -> str:
-        verdict = "targets met" if self.document.target_met else "targets missed"
-        return f"<Simulation of {self.document.instance!r}: {verdict}>"
+        from epd_opt.simulate.table import verdict
+
+        return f"<Simulation of {self.document.instance!r}: {verdict(self.document)}>"
 
     def __str__(self) -> str:
         from epd_opt.simulate.table import simulation_text

@@ -38,9 +38,21 @@ def _spaced(table: Table) -> Padding:
     return Padding(table, (1, 0, 0, 0), expand=False)
 
 
+def verdict(document: SimulationDocument) -> str:
+    """In a few words, what the simulation found, and of what it knows nothing."""
+    if not document.target_met:
+        return "targets missed"
+    if not document.untimed:
+        return "all targets met"
+    if len(document.untimed) == len(document.pools):
+        return "requests come within the rates of the measured workers, of which nothing is timed"
+    letters = [label(i) for i, name in enumerate(document.pools) if name in document.untimed]
+    return f"all targets met by what is timed; nothing is of {', '.join(letters)}"
+
+
 def _headline(document: SimulationDocument) -> Iterator[Text]:
-    verdict = ("all targets met", "bold green") if document.target_met else ("targets missed", "bold red")
-    yield Text.assemble((printable(document.instance), "bold"), (": ", "bold"), verdict)
+    style = "bold red" if not document.target_met else "bold yellow" if document.untimed else "bold green"
+    yield Text.assemble((printable(document.instance), "bold"), (": ", "bold"), (printable(verdict(document)), style))
     counted = sum(outcome.requests for outcome in document.classes.values())
     runs = f"{len(document.seeds)} runs, " if len(document.seeds) > 1 else ""
     yield Text(
@@ -83,6 +95,8 @@ def _three(found: Percentiles) -> tuple[str, str, str]:
 def _kept(outcome: ClassOutcome | Phase) -> Text:
     """Shares of requests that keep each target."""
     shares, intervals = outcome.attainment, outcome.attainment_ci95
+    if isinstance(outcome, ClassOutcome) and outcome.untimed and outcome.ttft_ms.mean is None and shares.both is not None:
+        return Text(f"not timed; within rates {_percent(shares.both)}", style="" if outcome.target_met else "bold red")
     pieces = []
     for name, value, interval in (
         ("TTFT", shares.ttft, intervals.ttft),

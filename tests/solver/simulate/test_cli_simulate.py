@@ -107,3 +107,49 @@ def test_a_trace_is_sent_as_it_stands(simulate: Any, tmp_path: Path) -> None:
     counts = [outcome["requests"] for outcome in report["classes"].values()]
     assert 340 <= sum(counts) <= 400
     assert abs(counts[0] - counts[1]) <= 1
+
+
+def test_traces_of_other_formats_are_read_with_their_options(simulate: Any, tmp_path: Path) -> None:
+    """Dates without image tokens are read with --format and --image-tokens; options without a trace are refused."""
+    rows = ["TIMESTAMP,NumImages,ContextTokens,GeneratedTokens"]
+    rows += [f"2024-10-15 10:00:{i // 10:02d}.{i % 10}00,{i % 2},{500 + i % 7},{50 + i % 5}" for i in range(400)]
+    trace = tmp_path / "requests.csv"
+    trace.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    options = ("--format", "azure-lmm", "--time-unit", "iso", "--image-tokens", "256")
+    code, out, _ = simulate("--trace", str(trace), *options, "--json")
+    assert code == 0
+    assert set(json.loads(out)["classes"]) == {"chat", "photo"}
+    assert simulate("--trace", str(trace))[0] == 3
+    for option, value in (("--format", "common"), ("--time-unit", "ms"), ("--image-tokens", "256")):
+        code, _, err = simulate(option, value)
+        assert (code, option in err, "--trace FILE" in err) == (2, True, True)
+
+
+def test_files_that_cannot_be_written_end_the_run_before_it_begins(simulate: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A moving picture, a missing folder and a place where nothing can be made: exit code 2, and no request is sent."""
+    monkeypatch.setattr("epd_opt.cli.simulating.simulate", lambda *_, **__: pytest.fail("the run began"))
+    unwritable = tmp_path / ("n" * 300 + ".json")
+    for options, told in (
+        (("--plot", str(tmp_path / "times.gif")), "found .gif, expected .png, .pdf or .svg"),
+        (("--plot", str(tmp_path / "times")), "found no ending"),
+        (("-o", str(tmp_path / "absent" / "report.json")), "there is no directory"),
+        (("-o", str(unwritable)), "cannot write"),
+    ):
+        code, _, err = simulate(*options)
+        assert (code, told in err) == (2, True), err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json"]
+
+
+@pytest.mark.parametrize("card", ["engine", "model"])
+def test_a_plan_of_another_version_asks_to_be_made_again(simulate: Any, card: str) -> None:
+    """A card that cannot be read is a fault of the input, told with the version that wrote it."""
+
+    def older(document: dict[str, Any]) -> None:
+        document["cards"][card]["formerly"] = 1
+        document["provenance"]["epd_opt"] = "0.0.1"
+
+    code, _, err = simulate(changed=older)
+    assert code == 3
+    assert f"{card}: " in err
+    assert "epd-opt 0.0.1 made the plan" in err
+    assert "solve its instance again" in err
