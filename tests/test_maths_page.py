@@ -17,13 +17,14 @@ from ruamel.yaml import YAML
 from epd_models.candidate import Candidate, Node
 from epd_models.row import Row
 from epd_opt import Instance, solve
-from epd_opt.formulation import build
+from epd_opt.formulation import OccasionsFormulation, build, build_occasions
 from epd_opt.formulation.constraints import FAMILIES
 from epd_opt.formulation.objective import Scale
+from epd_opt.formulation.occasions import COUPLINGS
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
 from epd_opt.offering import Offering, offering
-from epd_opt.problem import Demand, Limits, Offer, PlanningProblem
+from epd_opt.problem import Aim, Demand, Limits, Occasion, Offer, PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import resolve
 from support.documents import measured, modelled
@@ -33,13 +34,12 @@ PAGE = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
 QUEUES = ("encode", "prefill")
 
 
-def table(section: str) -> list[list[str]]:
-    """Rows of the first table below a heading, without its head."""
+def table(section: str, which: int = 0) -> list[list[str]]:
+    """Rows of the first table below a heading, or of a later one, without its head."""
     _, _, after = PAGE.partition(f"\n{section}\n")
     assert after, f"no section {section}"
-    lines = itertools.takewhile(
-        lambda line: line.startswith("|"), itertools.dropwhile(lambda line: not line.startswith("|"), after.splitlines())
-    )
+    blocks = itertools.groupby(after.splitlines(), key=lambda line: line.startswith("|"))
+    lines = [list(block) for is_table, block in blocks if is_table][which]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return cells[2:]
 
@@ -149,6 +149,37 @@ def test_variables_are_those_of_the_code() -> None:
     names = [variable.name for one in built for variable in one.model.variables()]
     assert all(any(p.fullmatch(name) for p in patterns) for name in names)
     assert all(any(p.fullmatch(name) for name in names) for p in patterns)
+
+
+def several() -> OccasionsFormulation:
+    """A model of two occasions in which every coupling shows itself."""
+    problem = prune(offering(resolve(Instance(**measured()))).problem)
+    given = [Occasion(name=name, weight=0.5, problem=problem) for name in ("day", "peak")]
+    return build_occasions(given, Aim(minimise="cvar", level=0.5, held_share=0.5))
+
+
+def test_couplings_of_occasions_are_those_of_the_code() -> None:
+    """Each family that ties occasions together once, in the order of the model, with its rows and its function."""
+    rows = table("### Several occasions", which=1)
+    assert [row[0] for row in rows] == [coupling.__name__ for coupling in COUPLINGS]
+    assert [codes(row[4]) for row in rows] == [[f"{c.__module__}.{c.__qualname__}"] for c in COUPLINGS]
+    built = several()
+    for row, coupling in zip(rows, COUPLINGS, strict=True):
+        (name,) = codes(row[3])
+        assert f"``{name}``" in (coupling.__doc__ or "")
+        written = [re.sub(r"^s\d+_", "s0_", found) for found, _ in coupling(built)]
+        assert written
+        assert all(pattern(name).fullmatch(found) for found in written)
+
+
+def test_variables_of_occasions_are_those_of_the_code() -> None:
+    """What a model of several occasions has beside the variables of one is on the page."""
+    alone = [pattern(codes(row[4])[0]) for row in table("## Variables")]
+    beside = [pattern(codes(row[4])[0]) for row in table("### Several occasions")]
+    names = [variable.name for variable in several().model.variables()]
+    rest = [name for name in names if not any(p.fullmatch(re.sub(r"^s\d+_(?!left)", "", name)) for p in alone)]
+    assert all(any(p.fullmatch(re.sub(r"^s\d+_", "s0_", name)) for p in beside) for name in rest)
+    assert all(any(p.fullmatch(name) for name in rest) for p in beside)
 
 
 def test_parameters_are_those_of_the_code() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from epd_models.candidate import Candidate
 
@@ -103,3 +106,60 @@ class PlanningProblem:
     def offer(self, name: str) -> Offer:
         """The offer of a device entry."""
         return next(offer for offer in self.offers if offer.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """One of several cases that one fleet stands for.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of all occasions; those of a problem add up to 1.
+    problem : PlanningProblem
+        Its own demands and candidates, and the prices that hold there. Stock, lots, owned units, limits and spares are the
+        fleet's, the same at every occasion.
+    """
+
+    name: str
+    weight: float
+    problem: PlanningProblem
+
+
+Measure = Literal["expected_cost", "worst_cost", "cvar"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What a fleet for several occasions is to be best at.
+
+    Attributes
+    ----------
+    minimise : Measure
+        Of the hourly cost over the occasions: its mean by weight, its largest, or its mean over the dearest occasions.
+    level : float
+        With cvar: the share of weight, from 0 to below 1, that is cheaper than the occasions that count.
+    held_share : float
+        Least weight of the occasions at which all demand is served within its targets, in (0, 1].
+    """
+
+    minimise: Measure = "expected_cost"
+    level: float = 0.0
+    held_share: float = 1.0
+
+
+def measured(aim: Aim, costs: Sequence[tuple[float, float]]) -> float:
+    """What an aim makes of pairs (weight, hourly cost), weights adding up to 1.
+
+    >>> measured(Aim(minimise="cvar", level=0.5), [(0.5, 10.0), (0.25, 20.0), (0.25, 40.0)])
+    30.0
+    """
+    if aim.minimise == "worst_cost":
+        return max(cost for _, cost in costs)
+    if aim.minimise == "expected_cost":
+        return math.fsum(weight * cost for weight, cost in costs)
+    left, total = 1.0 - aim.level, 0.0
+    for weight, cost in sorted(costs, key=lambda pair: -pair[1]):
+        taken = min(weight, left)
+        total, left = total + taken * cost, left - taken
+    return total / (1.0 - aim.level)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pulp
 
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables, leaving_source
+from epd_opt.problem import Offer
 
 UNIT_WEIGHT = 1000.0
 """What the dearest unit-hour weighs in the objective, so that tolerances and ties mean the same at every price."""
@@ -59,11 +61,13 @@ def cost_expression(sets: Sets, v: Variables, *, factor: float = 1.0) -> list[tu
 
 def scale(sets: Sets) -> Scale:
     """Scale in which the dearest unit-hour, at full work, weighs :data:`UNIT_WEIGHT`."""
+    return scale_of(sets.offers.values())
+
+
+def scale_of(offers: Iterable[Offer]) -> Scale:
+    """The same for any offers."""
     dearest = max(
-        (
-            o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour + 3600.0 * o.busy_usd_per_unit_second
-            for o in sets.offers.values()
-        ),
+        (o.usd_per_hour + o.used_usd_per_hour + o.owned_usd_per_hour + 3600.0 * o.busy_usd_per_unit_second for o in offers),
         default=0.0,
     )
     return Scale(factor=UNIT_WEIGHT / dearest if dearest > 0 else 1.0)
@@ -71,13 +75,13 @@ def scale(sets: Sets) -> Scale:
 
 def objective(sets: Sets, v: Variables, scaling: Scale) -> pulp.LpAffineExpression:
     """Scaled cost plus ties: fewer units in use, then fewer pools, then fixed weights."""
-    return _sum(_cost_and_ties(sets, v, scaling))
+    return total(_cost_and_ties(sets, v, scaling))
 
 
 def served_objective(sets: Sets, v: Variables) -> pulp.LpAffineExpression:
     """The share of the demand that is served, negative and with a weight of :data:`UNIT_WEIGHT`: what leaves the source of
     the first class, which is the same share of every class."""
-    return _sum([(variable, -UNIT_WEIGHT) for variable in leaving_source(v, next(iter(sets.demands)))])
+    return total([(variable, -UNIT_WEIGHT) for variable in leaving_source(v, next(iter(sets.demands)))])
 
 
 def ratio_objective(sets: Sets, v: Variables, scaling: Scale, usd_per_request: float) -> pulp.LpAffineExpression:
@@ -89,7 +93,7 @@ def ratio_objective(sets: Sets, v: Variables, scaling: Scale, usd_per_request: f
     terms = _cost_and_ties(sets, v, scaling)
     if v.unserved is not None:
         terms.append((v.unserved, scaling.factor * usd_per_request * requests_per_hour(sets)))
-    return _sum(terms)
+    return total(terms)
 
 
 def requests_per_hour(sets: Sets) -> float:
@@ -98,14 +102,23 @@ def requests_per_hour(sets: Sets) -> float:
 
 
 def _cost_and_ties(sets: Sets, v: Variables, scaling: Scale) -> list[tuple[pulp.LpVariable, float]]:
-    terms = cost_expression(sets, v, factor=scaling.factor)
-    terms += [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
-    terms += [(variable, UNIT_WEIGHT * OPEN_TIE) for variable in v.open]
-    ranks = [UNIT_WEIGHT * rank_tie(candidate.key) for candidate in sets.candidates]
+    return [*cost_expression(sets, v, factor=scaling.factor), *unit_ties(v), *pool_ties(sets, v)]
+
+
+def unit_ties(v: Variables) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms that prefer fewer units in use."""
+    return [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
+
+
+def pool_ties(sets: Sets, v: Variables, *, factor: float = 1.0) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms times ``factor`` that prefer fewer pools, then fixed candidates."""
+    terms = [(variable, factor * UNIT_WEIGHT * OPEN_TIE) for variable in v.open]
+    ranks = [factor * UNIT_WEIGHT * rank_tie(candidate.key) for candidate in sets.candidates]
     return terms + list(zip(v.replicas, ranks, strict=True))
 
 
-def _sum(terms: list[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:
+def total(terms: Iterable[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:
+    """Terms as one expression, those of a variable put together."""
     merged: dict[pulp.LpVariable, float] = {}
     for variable, coefficient in terms:
         merged[variable] = merged.get(variable, 0.0) + coefficient

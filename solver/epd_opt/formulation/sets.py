@@ -15,9 +15,16 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Sets:
-    """Everything the constraint families index over, in canonical order."""
+    """Everything the constraint families index over, in canonical order.
+
+    Attributes
+    ----------
+    held : frozenset of str
+        Device entries that count whether or not a candidate uses them.
+    """
 
     problem: PlanningProblem
+    held: frozenset[str] = frozenset()
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -31,8 +38,8 @@ class Sets:
 
     @cached_property
     def offers(self) -> Mapping[str, Offer]:
-        """Offers that some candidate uses, by device entry."""
-        used = {candidate.device for candidate in self.candidates}
+        """Offers that some candidate uses, or that are held, by device entry."""
+        used = {candidate.device for candidate in self.candidates} | self.held
         return {offer.name: offer for offer in self.problem.offers if offer.name in used}
 
     @cached_property

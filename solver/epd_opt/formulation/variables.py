@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pulp
 
 from epd_models.candidate import Arc
 from epd_opt.formulation.sets import Sets
+
+Units: TypeAlias = dict[str, pulp.LpVariable]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,35 +54,58 @@ def leaving_source(v: Variables, request_class: str) -> list[pulp.LpVariable]:
 
 def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
     """Create all variables with their bounds."""
+    serving = _serving(problem, sets)
+    used, lots, owned = _units(problem, sets)
+    spared = 1.0 - sets.problem.least_served
+    unserved = problem.add_variable("left", 0, spared) if spared > 0.0 else None
+    return replace(serving, used=used, lots=lots, owned=owned, unserved=unserved)
+
+
+def add_fleet_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
+    """Create the variables of a fleet that stands for several occasions: whole replicas of physical pools, and units."""
+    replicas = [
+        problem.add_variable(f"stands_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)
+    ]
+    used, lots, owned = _units(problem, sets)
+    return Variables(share={}, replicas=replicas, open=[], pool_open={}, used=used, lots=lots, owned=owned)
+
+
+def add_occasion_variables(
+    problem: pulp.LpProblem, sets: Sets, fleet: Variables, prefix: str, *, may_fail: bool
+) -> Variables:
+    """Create the variables of one occasion; its units are the fleet's. With ``may_fail`` it may go unserved as a whole."""
+    serving = _serving(problem, sets, prefix)
+    unserved = problem.add_variable(f"{prefix}left", 0, 1, cat=pulp.LpInteger) if may_fail else None
+    return replace(serving, used=fleet.used, lots=fleet.lots, owned=fleet.owned, unserved=unserved)
+
+
+def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables:
+    """Create the variables of flows and candidates, those of units left out."""
+
+    def whole(name: str, most: int) -> pulp.LpVariable:
+        return problem.add_variable(f"{prefix}{name}", 0, most, cat=pulp.LpInteger)
+
     share = {
-        (k, arc): problem.add_variable(f"x_{k}_{a}", 0, 1)
+        (k, arc): problem.add_variable(f"{prefix}x_{k}_{a}", 0, 1)
         for k, candidate in enumerate(sets.candidates)
         for a, arc in enumerate(candidate.arcs)
     }
-    replicas = [problem.add_variable(f"n_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)]
-    opened = [problem.add_variable(f"y_{k}", 0, 1, cat=pulp.LpInteger) for k in range(len(sets.candidates))]
-    pool_open = (
-        {pool: problem.add_variable(f"w_{p}", 0, 1, cat=pulp.LpInteger) for p, pool in enumerate(sets.pools)}
-        if sets.problem.spare_replicas
-        else {}
-    )
+    replicas = [whole(f"n_{k}", most) for k, most in enumerate(sets.most_replicas)]
+    opened = [whole(f"y_{k}", 1) for k in range(len(sets.candidates))]
+    spared = sets.problem.spare_replicas > 0
+    pool_open = {pool: whole(f"w_{p}", 1) for p, pool in enumerate(sets.pools)} if spared else {}
+    return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used={}, lots={}, owned={})
+
+
+def _units(problem: pulp.LpProblem, sets: Sets) -> tuple[Units, Units, Units]:
+    """Create the variables of units in use, of lots and of owned units, by device entry."""
     used, lots, owned = {}, {}, {}
     for d, (name, offer) in enumerate(sets.offers.items()):
         most = sets.most_units[name]
         used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
         lots[name] = problem.add_variable(f"b_{d}", 0, -(-most // offer.lot), cat=pulp.LpInteger)
         owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
-    spared = 1.0 - sets.problem.least_served
-    return Variables(
-        share=share,
-        replicas=replicas,
-        open=opened,
-        pool_open=pool_open,
-        used=used,
-        lots=lots,
-        owned=owned,
-        unserved=problem.add_variable("left", 0, spared) if spared > 0.0 else None,
-    )
+    return used, lots, owned
 
 
 def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import pulp
 import pytest
@@ -16,10 +14,8 @@ from epd_models.transfer import Sender
 from epd_opt.formulation import build
 from epd_opt.formulation.constraints import FAMILIES
 from epd_opt.problem import Demand, Limits, PlanningProblem
+from support.golden import GOLDEN, SENSES, check, expression
 from support.problems import arc, candidate, offer, planning_problem
-
-GOLDEN = Path(__file__).parent / "golden"
-SENSES = {pulp.LpConstraintEQ: "=", pulp.LpConstraintLE: "<=", pulp.LpConstraintGE: ">="}
 
 FAST, SLOW = Sender(bandwidth=2.0), Sender(bandwidth=1.0)
 
@@ -92,12 +88,6 @@ PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
 }
 
 
-def expression(terms: pulp.LpAffineExpression) -> str:
-    """Terms by variable name, as in an LP file."""
-    parts = [f"{coefficient:+.12g} {variable.name}" for variable, coefficient in terms.items() if coefficient]
-    return " ".join(sorted(parts, key=lambda part: part.split()[1])) or "0"
-
-
 def rows(problem: PlanningProblem, family: Callable[..., Iterator[tuple[str, pulp.LpConstraint]]]) -> list[str]:
     """One line per row of a family."""
     built = build(problem)
@@ -115,14 +105,6 @@ def legend(problem: PlanningProblem) -> list[str]:
     return lines + [f"\\ {name}: entry {d}" for d, name in enumerate(built.sets.offers)]
 
 
-def check(name: str, lines: list[str]) -> None:
-    """Compare with the golden file, or write it where EPD_OPT_WRITE_GOLDEN is set."""
-    path, text = GOLDEN / f"{name}.lp", "\n".join(lines) + "\n"
-    if os.environ.get("EPD_OPT_WRITE_GOLDEN"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_rows_are_those_of_the_golden_file(family: Callable[..., Iterator[tuple[str, pulp.LpConstraint]]]) -> None:
     """The rows of a family over its little problem, to the last coefficient."""
@@ -135,7 +117,7 @@ def test_rows_are_those_of_the_golden_file(family: Callable[..., Iterator[tuple[
 def test_every_family_has_a_golden_file_and_no_file_is_left_over() -> None:
     """A family without a golden file fails here, and so does a file without its family."""
     files = {path.stem for path in GOLDEN.glob("*.lp")}
-    assert files == {family.__name__ for family in FAMILIES} | {"objective", "variables"}
+    assert files == {family.__name__ for family in FAMILIES} | {"objective", "variables", "occasions"}
 
 
 def test_the_objective_is_that_of_the_golden_file() -> None:

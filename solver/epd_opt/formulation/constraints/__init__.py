@@ -40,3 +40,9 @@ FAMILIES: tuple[Family, ...] = (
 
 LIMITLESS: tuple[Family, ...] = tuple(family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening))
 """Families that hold whatever the demand is: those that neither bound counts by it nor charge for being open."""
+
+OCCASION_FAMILIES: tuple[Family, ...] = (demand, hand_over, capacity, linking, replica_bounds, pool_opening, budget)
+"""Families that every occasion has for itself, where one fleet stands for several."""
+
+FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power)
+"""Families of that fleet; its replicas are those that stand, spares among them."""
