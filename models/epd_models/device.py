@@ -88,13 +88,24 @@ class Coefficients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogPrice:
-    """Public prices of a SKU; anything unknown is None."""
+    """Public prices of a SKU; anything unknown is None.
+
+    Attributes
+    ----------
+    usd_per_hour : float or None
+        Median rent on demand over ``providers``.
+    purchase_usd : float or None
+        Typical purchase price; ``basis`` says whose.
+    """
 
     usd_per_hour: float | None
     purchase_usd: float | None
-    date: str | None
-    basis: str | None
-    confidence: Confidence
+    rent_date: str | None = None
+    purchase_date: str | None = None
+    providers: int | None = None
+    basis: str | None = None
+    rent_confidence: Confidence = Confidence.ESTIMATE
+    purchase_confidence: Confidence = Confidence.ESTIMATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

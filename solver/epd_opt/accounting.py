@@ -34,9 +34,9 @@ def ways_to_hold(offer: Offer, used: int) -> list[Holding]:
     Costs leave energy out. Empty where stock and owned units do not suffice.
     """
     found: list[Holding] = []
-    for lots in range(-(-used // offer.lot) + 1):
+    for lots in range(offer.lots_for(used) + 1):
         bought = lots * offer.lot
-        owned = max(0, used - bought)
+        owned = max(0, used - offer.kept_by(bought))
         if owned <= offer.owned and (offer.stock is None or bought + owned <= offer.stock):
             cost = bought * offer.usd_per_hour + owned * offer.owned_usd_per_hour
             found.append(Holding(used=used, owned=owned, bought=bought, usd_per_hour=cost))
@@ -92,23 +92,35 @@ def energy_usd_per_hour(offer: Offer, used: int, busy_unit_seconds: float) -> fl
     return used * offer.used_usd_per_hour + 3600.0 * busy_unit_seconds * offer.busy_usd_per_unit_second
 
 
-def holdings(problem: PlanningProblem, solution: Solution) -> Mapping[str, Holding]:
-    """Holdings of every device entry that some pool uses, by name."""
-    units: dict[str, Fraction] = {}
+def busy_units(problem: PlanningProblem, solution: Solution) -> dict[str, float]:
+    """Unit-seconds of work per second, at the mean rates, of every device entry that some pool uses, by name."""
     busy: dict[str, float] = {}
     means = {demand.name: demand.mean_rate / demand.rate for demand in problem.demands}
-    for pool, taken in zip(solution.pools, pool_units(problem, solution.pools), strict=True):
+    for pool in solution.pools:
         candidate = pool.candidate
-        units[candidate.device] = units.get(candidate.device, Fraction(0)) + taken
         busy[candidate.device] = busy.get(candidate.device, 0.0) + sum(
             rate * means[served] * candidate.busy_s[served] * float(candidate.units)
             for served, rate in pool.serves().items()
         )
+    return busy
+
+
+def holdings(problem: PlanningProblem, solution: Solution) -> Mapping[str, Holding]:
+    """Holdings of every device entry that some pool uses, by name."""
+    units: dict[str, Fraction] = {}
+    for pool, taken in zip(solution.pools, pool_units(problem, solution.pools), strict=True):
+        units[pool.candidate.device] = units.get(pool.candidate.device, Fraction(0)) + taken
+    busy = busy_units(problem, solution)
     held = cheapest_holdings(problem, {name: math.ceil(units[name]) for name in sorted(units)})
     return {
         name: replace(h, usd_per_hour=h.usd_per_hour + energy_usd_per_hour(problem.offer(name), h.used, busy[name]))
         for name, h in held.items()
     }
+
+
+def billed_usd_per_hour(offer: Offer, bought: int, usd_per_hour: float) -> float:
+    """Of the cost of an entry, what invoices of an hour show."""
+    return usd_per_hour - bought * offer.amortised_usd_per_hour
 
 
 def total_usd_per_hour(fleet: Mapping[str, Holding]) -> float:

@@ -11,10 +11,19 @@ from epd_models.placement.origins import checked_origins
 from epd_models.source import TimeOrigin
 from epd_opt import document as doc
 from epd_opt._version import __version__
-from epd_opt.accounting import Holding, holdings, pool_units, spares, total_usd_per_hour
+from epd_opt.accounting import (
+    Holding,
+    billed_usd_per_hour,
+    busy_units,
+    holdings,
+    pool_units,
+    spares,
+    total_usd_per_hour,
+)
 from epd_opt.backends import Outcome
 from epd_opt.bound import proved_bound
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
+from epd_opt.economics import prices_dated, served, tariffs, unit_costs
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
@@ -53,6 +62,7 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
     if found.proved is not None:
         proved = found.proved and (unchanged or found.goodput is not None)
+    billed = {name: billed_usd_per_hour(problem.offer(name), held.bought, held.usd_per_hour) for name, held in fleet.items()}
     names = _unique_names(solution.pools)
     units = pool_units(problem, solution.pools)
     pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
@@ -77,6 +87,8 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
             power_kw=math.fsum(problem.offer(name).power_w * held.installed for name, held in fleet.items()) / 1e3,
             bound_usd_per_hour=bound,
             gap=gap,
+            billed_usd_per_hour=math.fsum(billed.values()),
+            upfront_usd=math.fsum(problem.offer(name).upfront_usd * held.bought for name, held in fleet.items()),
         ),
         pools=pools,
         classes=_classes(resolved, solution, names, pool_cost, times),
@@ -87,9 +99,14 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
                 bought=held.bought,
                 stock=problem.offer(name).stock,
                 usd_per_hour=held.usd_per_hour,
+                basis=problem.offer(name).basis if problem.offer(name).for_sale else "owned",
+                billed_usd_per_hour=billed[name],
             )
             for name, held in fleet.items()
         },
+        costs=unit_costs(cost, served(resolved)),
+        offered_tariffs=tariffs(resolved, fleet, busy_units(problem, solution)),
+        prices=prices_dated(resolved, fleet),
         goodput=found.goodput,
         rate_multiple=searched,
         warnings=[
@@ -143,6 +160,9 @@ def _document(
     pools: Iterable[doc.Pool] = (),
     classes: Mapping[str, doc.ClassResult] | None = None,
     devices: Mapping[str, doc.DeviceUse] | None = None,
+    costs: Iterable[doc.UnitCost] = (),
+    offered_tariffs: Iterable[doc.Tariff] = (),
+    prices: str = "as stated in the instance",
     goodput: doc.Goodput | None = None,
     rate_multiple: doc.RateMultiple | None = None,
     infeasibility: doc.Infeasibility | None = None,
@@ -159,6 +179,8 @@ def _document(
         pools=pools,
         classes=dict(classes or {}),
         devices=dict(devices or {}),
+        unit_costs=list(costs),
+        tariffs=list(offered_tariffs),
         goodput=goodput,
         rate_multiple=rate_multiple,
         infeasibility=infeasibility,
@@ -174,7 +196,7 @@ def _document(
             solver=outcome.solver if outcome is not None else "none needed",
             threads=instance.solver.threads,
             seconds=round(time.perf_counter() - start, 3),
-            prices_dated="as stated in the instance",
+            prices_dated=prices,
         ),
     )
 

@@ -155,6 +155,38 @@ def known_devices_in_pairs(document: Raw) -> Iterator[Complaint]:
                 )
 
 
+def known_currencies(document: Raw) -> Iterator[Complaint]:
+    """An amount in another currency has a stated rate."""
+    stated = _mapping(document.get("currencies"))
+    for location, amounts in _amounts(document):
+        for code in _mapping(amounts):
+            if code not in stated and isinstance(code, str):
+                yield Complaint(
+                    where=(*location, code),
+                    message=f"no rate is stated for {shown(code)}",
+                    hint=f"currencies: {{{code}: {{usd_per_unit: ..., source: ...}}}}; bare numbers are US dollars",
+                    about_key=True,
+                )
+
+
+def _amounts(document: Raw) -> Iterator[tuple[Location, object]]:
+    """Every value that may be stated in another currency."""
+    for location, entry in _entries(document, "devices"):
+        price = _mapping(entry.get("price"))
+        for part, key in (
+            ("", "usd_per_hour"),
+            ("", "purchase_usd"),
+            ("reserved", "usd_per_hour"),
+            ("reserved", "upfront_usd"),
+            ("spot", "usd_per_hour"),
+        ):
+            place, parent = ((part,), _mapping(price.get(part))) if part else ((), price)
+            yield (*location, "price", *place, key), parent.get(key)
+    cost = _mapping(document.get("cost"))
+    for key in ("electricity_usd_per_kwh", "colocation_usd_per_kw_month"):
+        yield ("cost", key), cost.get(key)
+
+
 def _nearest(found: str, known: list[str]) -> str:
     close = get_close_matches(found, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(dict.fromkeys(known))}"
@@ -166,4 +198,5 @@ _CHECKS: tuple[Callable[[Raw], Iterator[Complaint]], ...] = (
     something_to_plan_with,
     known_classes_in_rates,
     known_devices_in_pairs,
+    known_currencies,
 )

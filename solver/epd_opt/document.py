@@ -27,6 +27,12 @@ class Cost(_Part):
     power_kw: float = Field(description="Nameplate IT power of the installed units, hosts included, kW.")
     bound_usd_per_hour: float = Field(description="No plan of this model costs less, US dollars per hour.")
     gap: float = Field(description="(usd_per_hour - bound) / usd_per_hour.")
+    billed_usd_per_hour: float | None = Field(
+        default=None,
+        description="Of usd_per_hour, what invoices of an hour show: rents, electricity, space; not the charge for what is "
+        "paid at the start of purchases and reservations.",
+    )
+    upfront_usd: float = Field(default=0.0, description="Paid at the start of reservations, US dollars.")
 
 
 class ParallelDegrees(_Part):
@@ -130,6 +136,44 @@ class DeviceUse(_Part):
     bought: int = Field(description="Bought or rented, whole lots.")
     stock: int | None = Field(description="Most that may be in use; null = unlimited.")
     usd_per_hour: float = Field(description="Cost of the entry, US dollars per hour.")
+    basis: str = Field(
+        default="", description="rent (by the hour), spot, reserved or purchase; owned where none is for sale."
+    )
+    billed_usd_per_hour: float | None = Field(default=None, description="Of it, what invoices of an hour show.")
+
+
+class UnitCost(_Part):
+    """Effective cost of the fleet per unit of service."""
+
+    unit: str = Field(description="hour, month, request, image, million_input_tokens or million_output_tokens.")
+    usd: float | None = Field(description="US dollars per unit; null where none is served or its count is not told.")
+    per_hour: float | None = Field(description="Units in an hour: what the hourly cost is divided by.")
+    denominator: str = Field(description="What is counted.")
+
+
+class Tariff(_Part):
+    """What one unit of a device entry costs in use, and what the plan's units of its SKU would cost at its tariff.
+
+    Units that are held for interruptions are counted in.
+    """
+
+    device: str = Field(description="Name of the device entry.")
+    sku: str
+    basis: str = Field(description="rent (by the hour), spot, reserved or purchase.")
+    price: float = Field(description="As stated, of one unit: US dollars per hour, or of a purchase.")
+    price_date: str | None
+    price_source: str | None
+    usd_per_hour: float = Field(description="Effective, at full work: energy at nameplate power where units are bought.")
+    idle_usd_per_hour: float = Field(description="Effective, without any work.")
+    billed_usd_per_hour: float = Field(description="Of usd_per_hour, what invoices of an hour show.")
+    usd_per_month: float = Field(description="usd_per_hour times 730 hours.")
+    upfront_usd: float = Field(description="Paid at the start: purchase with its host, or the upfront part of a term.")
+    fleet_units: int = Field(description="Units of the SKU in use in the plan, over all its entries; 0 without a plan.")
+    fleet_usd_per_hour: float | None = Field(description="What all of those cost at this tariff, whole lots, at their work.")
+    usd_per_request: float | None = Field(description="fleet_usd_per_hour over the requests of all classes in an hour.")
+    usd_per_image: float | None = Field(description="The same over images.")
+    usd_per_million_input_tokens: float | None = Field(description="The same over millions of prompt tokens.")
+    usd_per_million_output_tokens: float | None = Field(description="The same over millions of generated tokens.")
 
 
 class Goodput(_Part):
@@ -232,6 +276,8 @@ class PlanDocument(_Part):
     pools: list[Pool]
     classes: dict[str, ClassResult]
     devices: dict[str, DeviceUse]
+    unit_costs: list[UnitCost] = Field(default_factory=list, description="Cost of the fleet per unit of service.")
+    tariffs: list[Tariff] = Field(default_factory=list, description="Every priced device entry, side by side.")
     goodput: Goodput | None = Field(default=None, description="With objective goodput; else null.")
     rate_multiple: RateMultiple | None = Field(default=None, description="With objective rate_multiple; else absent.")
     infeasibility: Infeasibility | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -10,6 +12,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from epd_models.dates import latest_day
 
 Location = tuple[str | int, ...]
 
@@ -120,6 +124,30 @@ def _percentile(value: object) -> float:
     return number
 
 
+def _currency(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"[A-Z]{3}", value) is None:
+        raise complaint(f"found {shown(value)}, expected the three capital letters of a currency, as in EUR")
+    return value
+
+
+def _stated_date(value: object) -> object:
+    """A day, a month or a year."""
+    text = value.isoformat() if isinstance(value, datetime.date) else str(value) if isinstance(value, int) else value
+    if isinstance(text, str) and (not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text) or latest_day(text) is None):
+        raise complaint(f"found {shown(text)}, expected a date: YYYY-MM-DD, YYYY-MM or YYYY")
+    return text
+
+
+def _day(value: object) -> object:
+    text = value.isoformat() if isinstance(value, datetime.date) else value
+    if isinstance(text, str):
+        try:
+            datetime.date.fromisoformat(text)
+        except ValueError:
+            raise complaint(f"found {shown(text)}, expected a day: YYYY-MM-DD") from None
+    return text
+
+
 Number = Annotated[float, BeforeValidator(_number)]
 NonNegative = Annotated[float, Field(ge=0), BeforeValidator(_number)]
 Positive = Annotated[float, Field(gt=0), BeforeValidator(_number)]
@@ -130,5 +158,8 @@ HoursPerYear = Annotated[float, Field(gt=0, le=8784), BeforeValidator(_number)]
 Percentile = Annotated[float, Field(ge=50, le=99.999), BeforeValidator(_percentile)]
 Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
 PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+Currency = Annotated[str, BeforeValidator(_currency), Field(pattern=r"^[A-Z]{3}$")]
+StatedDate = Annotated[str, BeforeValidator(_stated_date), Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
+Day = Annotated[str, BeforeValidator(_day), Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 Name = Annotated[str, Field(min_length=1)]
 Mapped = Annotated[dict[str, Any], AfterValidator(in_key_order)]

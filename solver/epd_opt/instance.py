@@ -36,6 +36,8 @@ from epd_opt.fields import (
     AtLeastOne,
     Complaint,
     Count,
+    Currency,
+    Day,
     HoursPerYear,
     Mapped,
     Name,
@@ -46,6 +48,7 @@ from epd_opt.fields import (
     PositiveCount,
     PositiveShare,
     Share,
+    StatedDate,
     complaint,
     in_key_order,
     shown,
@@ -364,27 +367,100 @@ class Precision(Part):
     encoder: StorageFormat | None = Field(default=None, description="Format of the vision encoder's weights.")
 
 
-class Price(Part):
-    """What one lot costs: an all-in rent per hour, or a purchase."""
+def _amount_form(value: object) -> str:
+    return TAG + ("mapping" if isinstance(value, Mapping) else "number")
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["usd_per_hour"]}, {"required": ["purchase_usd"]}]})
 
-    usd_per_hour: NonNegative | None = Field(
-        default=None, description="All-in rent, host and power included, US dollars per hour and `per`."
+Amount = Annotated[
+    Annotated[NonNegative, Tag(TAG + "number")]
+    | Annotated[dict[Currency, NonNegative], Field(min_length=1, max_length=1), Tag(TAG + "mapping")],
+    Discriminator(_amount_form),
+]
+"""US dollars, or an amount in another currency as in {EUR: 4.20}, converted at the rate under `currencies`."""
+
+
+class ExchangeRate(Part):
+    """What one unit of a currency is worth."""
+
+    usd_per_unit: Positive = Field(description="US dollars per unit of the currency.")
+    source: Name = Field(description="Whose rate it is.")
+    date: StatedDate | None = Field(default=None, description="Date of the rate: YYYY-MM-DD, YYYY-MM or YYYY.")
+
+
+class Reserved(Part):
+    """A unit rented for all hours of a term."""
+
+    usd_per_hour: Amount = Field(
+        description="Whole rate over the term, upfront part included, US dollars per hour (of 8760 a year) and `per`."
     )
-    purchase_usd: NonNegative | None = Field(default=None, description="Purchase price, US dollars per `per`.")
-    per: Literal["device", "server", "rack"] = Field(default="device", description="What the price is for.")
-    pack: PositiveCount = Field(default=1, description="Smallest lot, in sold units.")
+    term_years: Positive = Field(description="Years that are paid for.")
+    upfront_share: Share | None = Field(
+        default=None, description="Share (0 to 1) of all that is paid over the term that is paid at its start; default 0."
+    )
+    upfront_usd: Amount | None = Field(
+        default=None, description="In place of upfront_share: the part that is paid at the start, US dollars per `per`."
+    )
 
     def complaints(self) -> Iterator[Complaint]:
-        if self.usd_per_hour is None and self.purchase_usd is None:
-            yield Complaint(message="the price has no amount", hint="give usd_per_hour or purchase_usd")
-        elif self.usd_per_hour is not None and self.purchase_usd is not None:
+        if self.upfront_share is not None and self.upfront_usd is not None:
             yield Complaint(
-                where=("purchase_usd",),
-                message="usd_per_hour and purchase_usd are both given",
+                where=("upfront_usd",), message="upfront_share and upfront_usd are both given", hint="keep one of them"
+            )
+
+
+class Spot(Part):
+    """A unit rented by the hour that may be taken away at any time."""
+
+    usd_per_hour: Amount = Field(description="All-in rent, US dollars per hour and `per`.")
+    interruption_allowance: NonNegative = Field(
+        description="Units held on top of those in use, as a share of them: 0.25 holds 5 for 4 in use."
+    )
+
+
+PRICE_AMOUNTS = ("usd_per_hour", "purchase_usd", "reserved", "spot", "catalog")
+
+
+class Price(Part):
+    """What one unit, or what it is sold by, costs: an all-in rent, a reservation, spot, or a purchase."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in PRICE_AMOUNTS]})
+
+    usd_per_hour: Amount | None = Field(
+        default=None,
+        description="All-in rent, host and power included, US dollars per hour and `per`; {EUR: 4.20} for another currency.",
+    )
+    purchase_usd: Amount | None = Field(default=None, description="Purchase price, US dollars per `per`.")
+    reserved: Reserved | None = Field(default=None, description="All-in rent for a term, all hours of which are paid for.")
+    spot: Spot | None = Field(default=None, description="All-in rent of units that may be taken away.")
+    catalog: Literal["rent", "purchase"] | None = Field(
+        default=None, description="The catalogue's median rent or typical purchase price, with its date and source."
+    )
+    per: Literal["device", "server", "rack"] = Field(default="device", description="What the price is for.")
+    pack: PositiveCount = Field(default=1, description="Smallest lot, in sold units.")
+    date: StatedDate | None = Field(default=None, description="Date of the price: YYYY-MM-DD, YYYY-MM or YYYY.")
+    source: Name | None = Field(default=None, description="Whose price it is.")
+
+    @property
+    def is_purchase(self) -> bool:
+        """Whether units are bought, and powered at the own site."""
+        return self.purchase_usd is not None or self.catalog == "purchase"
+
+    def complaints(self) -> Iterator[Complaint]:
+        given = [key for key in PRICE_AMOUNTS if getattr(self, key) is not None]
+        if not given:
+            yield Complaint(
+                message="the price has no amount", hint="give usd_per_hour or purchase_usd, or reserved, spot or catalog"
+            )
+        elif len(given) > 1:
+            yield Complaint(
+                where=(given[1],),
+                message=f"{' and '.join(given)} are {'both' if len(given) == 2 else 'all'} given",
                 hint="offer the SKU twice under two names to let the plan choose between rent and purchase",
             )
+        elif self.catalog is not None:
+            for key, default in (("per", "device"), ("date", None), ("source", None)):
+                if getattr(self, key) != default:
+                    yield Complaint(where=(key,), message="the catalogue's price has its own", hint="leave it out")
 
 
 class Cut(Part):
@@ -627,7 +703,12 @@ class Cost(Part):
     )
     hours_per_year: HoursPerYear | None = Field(default=None, description="Hours of service per year.")
     pue: AtLeastOne | None = Field(default=None, description="Power usage effectiveness, >= 1.")
-    electricity_usd_per_kwh: NonNegative | None = Field(default=None, description="Tariff, US dollars per kWh.")
+    electricity_usd_per_kwh: Amount | None = Field(default=None, description="Tariff, US dollars per kWh.")
+    colocation_usd_per_kw_month: Amount | None = Field(
+        default=None,
+        description="Space and cooling at the own site, US dollars per kW of nameplate IT power and month, for bought and "
+        "owned units; absent = not charged.",
+    )
 
 
 class Limits(Part):
@@ -761,6 +842,14 @@ class Instance(Part):
     devices: tuple[DeviceEntry, ...] = Field(default=(), description="SKUs on offer.")
     network: Network = Field(default=Network(), description="Network between pools.")
     cost: Cost = Field(default=Cost(), description="Terms of ownership.")
+    currencies: Annotated[dict[Currency, ExchangeRate], AfterValidator(in_key_order)] | None = Field(
+        default=None, description="Rates of the currencies that amounts are stated in."
+    )
+    as_of: Day | None = Field(
+        default=None,
+        description="Day by which prices and rates are judged: dates more than a year before it warn; default: the "
+        "catalogue's.",
+    )
     limits: Limits = Field(default=Limits(), description="Upper limits of the whole fleet.")
     redundancy: Redundancy = Field(default=Redundancy(), description="Spares and headroom.")
     placements: Annotated[tuple[Placement, ...], Field(min_length=1), AfterValidator(_in_placement_order)] = Field(

@@ -9,6 +9,11 @@ from typing import Literal
 
 from epd_models.candidate import Candidate
 
+Basis = Literal["rent", "spot", "reserved", "purchase"]
+
+_ROUNDING = 1e-9
+"""Rounding of a share of units that is not taken for a part of a unit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
@@ -57,6 +62,18 @@ class Offer:
         Nameplate IT power of one unit, host included.
     for_sale : bool
         Whether there are units to be had beside the owned ones.
+    basis : str
+        ``rent`` (by the hour), ``spot``, ``reserved`` or ``purchase``.
+    amortised_usd_per_hour : float
+        Of ``usd_per_hour``, the charge for what is paid at the start; no invoice of the hour shows it.
+    upfront_usd : float
+        Paid at the start of a reservation of one unit.
+    interruption_allowance : float
+        Units held on top of bought ones in use, as a share of those, because some may be taken away at any time.
+    price : float
+        As stated, of one unit: US dollars per hour or, of a purchase, US dollars.
+    price_date, price_source : str
+        As stated beside the price; empty where nothing is.
     """
 
     name: str
@@ -71,6 +88,21 @@ class Offer:
     capex_usd: float
     power_w: float
     for_sale: bool = True
+    basis: Basis = "rent"
+    amortised_usd_per_hour: float = 0.0
+    upfront_usd: float = 0.0
+    interruption_allowance: float = 0.0
+    price: float = 0.0
+    price_date: str = ""
+    price_source: str = ""
+
+    def lots_for(self, units: int) -> int:
+        """Lots that keep so many bought units in use."""
+        return math.ceil(units * (1.0 + self.interruption_allowance) / self.lot - _ROUNDING)
+
+    def kept_by(self, bought: int) -> int:
+        """Units that so many bought ones keep in use."""
+        return math.floor(bought / (1.0 + self.interruption_allowance) + _ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

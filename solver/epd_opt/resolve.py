@@ -22,12 +22,13 @@ from epd_models.precision import Precision
 from epd_models.provenance import Confidence
 from epd_models.source import Source, SourceUnavailable, Subject
 from epd_models.sources import SOURCES
-from epd_models.tariff import CostRules
+from epd_models.tariff import Charge, CostRules
 from epd_models.transfer import Network
 from epd_models.workload import Images, RequestClass, Targets, Video
 from epd_opt import instance as user
 from epd_opt.address import format_path
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.prices import Terms, stale, terms_of, usd
 from epd_opt.problem import Demand, Limits, Offer
 
 _GIB = 2.0**30
@@ -119,7 +120,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
         device, card = _device(entry, cards.get("devices", {}).get(entry.name), required=needs_card)
         if card is not None:
             device_cards[entry.name] = card
-        offer, refused = _offer(entry, device, rules, warnings, assumptions)
+        offer, refused = _offer(entry, device, instance, rules, warnings, assumptions)
         if offer is None:
             rejections.append(refused)
             continue
@@ -166,7 +167,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
         ),
         spare_replicas=instance.redundancy.spare_replicas,
         rejections=tuple(rejections),
-        warnings=(*warnings, *instance.suspicions()),
+        warnings=(*warnings, *_stale_rates(instance), *instance.suspicions()),
         assumptions=tuple(assumptions),
         cards={"devices": device_cards, "model": model_card, "engine": engine_card},
     )
@@ -304,12 +305,13 @@ def _cost_rules(instance: user.Instance) -> tuple[CostRules, list[Assumption]]:
     }
     values: dict[str, float] = {}
     assumptions = []
-    owns = any(e.owned or (e.price is not None and e.price.purchase_usd is not None) for e in instance.devices)
+    owns = any(e.owned or (e.price is not None and e.price.is_purchase) for e in instance.devices)
+    reserves = any(e.price is not None and e.price.reserved is not None for e in instance.devices)
     for name, (default, unit, constant) in defaults.items():
         stated = getattr(instance.cost, name)
         assert default is not None
-        values[name] = default if stated is None else stated
-        if stated is None and owns:
+        values[name] = default if stated is None else usd(stated, instance)
+        if stated is None and (owns or (reserves and name in ("cost_of_capital", "hours_per_year"))):
             assumptions.append(
                 Assumption(
                     text=f"cost.{name}",
@@ -319,12 +321,31 @@ def _cost_rules(instance: user.Instance) -> tuple[CostRules, list[Assumption]]:
                     confidence=constant.confidence.label if constant else "estimate",
                 )
             )
-    return CostRules(**values), assumptions
+    for code, rate in (instance.currencies or {}).items():
+        dated = f", {rate.date}" if rate.date else ""
+        assumptions.append(
+            Assumption(
+                text=format_path(["currencies", code]),
+                value=rate.usd_per_unit,
+                unit=f"USD/{code}",
+                source=rate.source + dated,
+                confidence=Confidence.USER.label,
+            )
+        )
+    return CostRules(
+        **values, colocation_usd_per_kw_month=usd(instance.cost.colocation_usd_per_kw_month or 0.0, instance)
+    ), assumptions
+
+
+def _stale_rates(instance: user.Instance) -> list[str]:
+    rates = (instance.currencies or {}).items()
+    return [text for code, rate in rates for text in stale(f"the rate of {code}", rate.date or "", instance)]
 
 
 def _offer(
     entry: user.DeviceEntry,
     device: Device | None,
+    instance: user.Instance,
     rules: CostRules,
     warnings: list[str],
     assumptions: list[Assumption],
@@ -334,37 +355,69 @@ def _offer(
         limit="no_price", device=entry.name, text=f"{entry.name} has no price; give devices.{entry.name}.price"
     )
     stock = entry.stock
-    if price is None:
-        if entry.owned == 0:
-            warnings.append(f"{entry.name} has no price and is left out; give devices.{entry.name}.price to offer it")
-            return None, refused
-        warnings.append(f"{entry.name} has no price: only the {entry.owned} owned units are on offer")
-        stock = entry.owned
     per = 1 if price is None else _units_per(entry, price, device)
-    lot = 1 if price is None else per * math.ceil(price.pack / per)
+    terms = None if price is None else terms_of(entry, device, instance, rules, units=per)
+    if price is None or terms is None:
+        missing = "has no price" if price is None else f"has no {price.catalog} price in the catalogue"
+        if entry.owned == 0:
+            warnings.append(f"{entry.name} {missing} and is left out; give devices.{entry.name}.price to offer it")
+            return None, refused
+        warnings.append(f"{entry.name} {missing}: only the {entry.owned} owned units are on offer")
+        stock = entry.owned
     power_w, idle_w = _power(entry, device, warnings)
-    purchase = None if price is None or price.purchase_usd is None else price.purchase_usd / per
-    rent = None if price is None or price.usd_per_hour is None else price.usd_per_hour / per
-    if purchase == 0 or rent == 0:
+    if terms is not None and terms.amount == 0:
         warnings.append(f"{entry.name} is offered at price 0")
+    if terms is not None:
+        warnings += stale(f"{entry.name}: its price", terms.date, instance)
+        assumptions += _price_assumptions(entry.name, price, terms)
     if entry.stock is None:
         warnings.append(f"{entry.name} has no stock limit: any number of units may be planned")
-    own_site = rent is None
-    per_joule = rules.energy_usd_per_joule()
+    own_site = terms is None or terms.basis == "purchase"
+    space = rules.colocation_usd_per_hour(power_w)
+    charge = Charge(usd_per_hour=0.0) if terms is None else terms.charge
     return Offer(
         name=entry.name,
         sku=entry.sku,
         stock=stock,
         owned=entry.owned,
-        lot=lot,
-        usd_per_hour=rent if rent is not None else rules.capital_usd_per_hour(purchase or 0.0),
+        lot=1 if price is None else per * math.ceil(price.pack / per),
+        usd_per_hour=charge.usd_per_hour + (space if own_site and terms is not None else 0.0),
         used_usd_per_hour=rules.energy_usd_per_hour(idle_w) if own_site else 0.0,
-        owned_usd_per_hour=0.0 if own_site else rules.energy_usd_per_hour(power_w),
-        busy_usd_per_unit_second=(power_w - idle_w) * per_joule if own_site else 0.0,
-        capex_usd=0.0 if purchase is None else purchase * (1.0 + rules.host_share),
+        owned_usd_per_hour=space + (0.0 if own_site else rules.energy_usd_per_hour(power_w)),
+        busy_usd_per_unit_second=(power_w - idle_w) * rules.energy_usd_per_joule() if own_site else 0.0,
+        capex_usd=charge.capex_usd,
         power_w=power_w,
-        for_sale=price is not None,
+        for_sale=terms is not None,
+        basis="purchase" if terms is None else terms.basis,
+        amortised_usd_per_hour=charge.amortised_usd_per_hour,
+        upfront_usd=charge.upfront_usd,
+        interruption_allowance=0.0 if terms is None else terms.interruption_allowance,
+        price=0.0 if terms is None else terms.amount,
+        price_date="" if terms is None else terms.date,
+        price_source="" if terms is None else terms.source,
     ), refused
+
+
+def _price_assumptions(name: str, price: user.Price | None, terms: Terms) -> list[Assumption]:
+    """A price that the catalogue gives, and the allowance for interruptions."""
+    found = []
+    if price is not None and price.catalog is not None:
+        unit = "USD" if terms.basis == "purchase" else "USD/h"
+        source = f"{terms.source}; {terms.date}" if terms.date else terms.source
+        found.append(
+            Assumption(text=f"{name}: price", value=terms.amount, unit=unit, source=source, confidence=terms.confidence)
+        )
+    if terms.basis == "spot":
+        found.append(
+            Assumption(
+                text=f"{name}: interruption allowance",
+                value=terms.interruption_allowance,
+                unit="units held per unit in use",
+                source="the instance; that no more units are away at once is taken for granted",
+                confidence=Confidence.USER.label,
+            )
+        )
+    return found
 
 
 def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None) -> int:
@@ -394,7 +447,7 @@ def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None
 def _power(entry: user.DeviceEntry, device: Device | None, warnings: list[str]) -> tuple[float, float]:
     """Nameplate and idle watts of one unit with its share of the host; figures of the instance are taken as they are."""
     if device is None:
-        if entry.power_w is None and (entry.price is None or entry.price.usd_per_hour is None):
+        if entry.power_w is None and (entry.price is None or entry.price.is_purchase):
             warnings.append(f"{entry.name}: power is unknown and taken as 0; give devices.{entry.name}.power_w")
         power = entry.power_w or 0.0
         return power, power if entry.idle_power_w is None else entry.idle_power_w

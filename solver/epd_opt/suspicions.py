@@ -25,7 +25,7 @@ def suspicions(instance: Instance) -> Iterator[str]:
             f"cost.cost_of_capital: {cost.cost_of_capital:g} is {cost.cost_of_capital * 100:g} % a year; "
             f"if {cost.cost_of_capital:g} % was meant, write {cost.cost_of_capital / 100:g}"
         )
-    if cost.electricity_usd_per_kwh is not None and cost.electricity_usd_per_kwh > 2:
+    if isinstance(cost.electricity_usd_per_kwh, float) and cost.electricity_usd_per_kwh > 2:
         yield (
             f"cost.electricity_usd_per_kwh: {cost.electricity_usd_per_kwh:g} USD is a high tariff; "
             f"if cents were meant, write {cost.electricity_usd_per_kwh / 100:g}"

@@ -214,10 +214,12 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
             + use.owned * offers[name].owned_usd_per_hour
             + energy_usd_per_hour(offers[name], use.used, busy)
         )
-        if use.used < units or use.bought + use.owned < use.used:
+        if use.used < units or offers[name].kept_by(use.bought) + use.owned < use.used:
             yield f"{name}: {use.used} units in use, {use.bought} bought and {use.owned} owned do not cover {units}"
         if use.bought % offers[name].lot:
             yield f"{name}: {use.bought} bought units are no whole lots of {offers[name].lot}"
+        if use.bought and not offers[name].for_sale:
+            yield f"{name}: {use.bought} units are bought, but it has no price"
         if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
             yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
         if not _close(use.usd_per_hour, costs[-1]):
@@ -241,6 +243,12 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
     capex = math.fsum(offer.capex_usd * use.bought for offer, use in fleet)
     if not _close(capex, document.cost.capex_usd):
         yield f"purchases come to {capex:.6g} USD, the plan says {document.cost.capex_usd:.6g}"
+    upfront = math.fsum(offer.upfront_usd * use.bought for offer, use in fleet)
+    if not _close(upfront, document.cost.upfront_usd):
+        yield f"reservations ask {upfront:.6g} USD at their start, the plan says {document.cost.upfront_usd:.6g}"
+    billed = cost - math.fsum(offer.amortised_usd_per_hour * use.bought for offer, use in fleet)
+    if document.cost.billed_usd_per_hour is not None and not _close(billed, document.cost.billed_usd_per_hour):
+        yield f"invoices come to {billed:.6g} USD/h, the plan says {document.cost.billed_usd_per_hour:.6g}"
     limits, slack = resolved.limits, 1 + _RELATIVE
     if limits.usd_per_hour is not None and cost > limits.usd_per_hour * slack:
         yield f"the fleet costs {cost:.6g} USD/h, the limit is {limits.usd_per_hour:g}"

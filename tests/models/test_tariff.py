@@ -67,3 +67,19 @@ def test_a_vanishing_cost_of_capital_is_straight_depreciation(years, residual):
     """The annuity is continuous at zero."""
     near, at = (rules(cost_of_capital=r, life_years=years, residual=residual) for r in (1e-13, 0.0))
     assert near.capital_usd_per_hour(1e4) == pytest.approx(at.capital_usd_per_hour(1e4), rel=1e-9, abs=1e-9)
+
+
+@given(rate=st.floats(1e-12, 1.0), years=st.integers(1, 6), share=st.floats(0.0, 1.0), usd_per_hour=st.floats(0.01, 100.0))
+def test_a_reservation_discounts_to_its_upfront_part(rate, years, share, usd_per_hour):
+    """Yearly charges for it are worth what is paid at the start; what is billed is the rest of the rate."""
+    upfront = share * usd_per_hour * years * 8760
+    charge = rules(cost_of_capital=rate).reservation(usd_per_hour, years, upfront)
+    worth = math.fsum(charge.amortised_usd_per_hour * 8760 / (1 + rate) ** year for year in range(1, years + 1))
+    assert worth == pytest.approx(upfront, rel=1e-9, abs=1e-9)
+    billed = charge.usd_per_hour - charge.amortised_usd_per_hour
+    assert billed == pytest.approx((1 - share) * usd_per_hour, rel=1e-9, abs=1e-9)
+
+
+def test_without_a_cost_of_capital_a_reservation_costs_its_rate():
+    """However much of it is paid at the start."""
+    assert rules().reservation(1.7, 3, 1.7 * 3 * 8760 / 4).usd_per_hour == pytest.approx(1.7)

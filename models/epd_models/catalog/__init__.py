@@ -30,6 +30,7 @@ __all__ = [
     "Constant",
     "UnknownCard",
     "architecture_from_card",
+    "as_of",
     "device",
     "device_card",
     "device_from_card",
@@ -106,6 +107,11 @@ def engine(name: str) -> Engine:
 def tariff() -> Mapping[str, Constant]:
     """Constants of owning and powering hardware, by name."""
     return MappingProxyType(constants_from_card(store.card("tariff", "default"), source="tariffs/default"))
+
+
+def as_of() -> str:
+    """Day on which the catalogue's prices were last looked through, YYYY-MM-DD."""
+    return str(store.card("tariff", "default")["as_of"])
 
 
 @cache

@@ -161,7 +161,7 @@ def _price(fields: Fields) -> CatalogPrice:
     usd_per_hour = cloud.number("median_usd_per_hour", None, above=0.0)
     for key in ("low_usd_per_hour", "high_usd_per_hour"):
         cloud.number(key, None, above=0.0)
-    cloud.integer("providers", None)
+    providers = cloud.integer("providers", None)
     rented = cloud.provenance("", Confidence.ESTIMATE)
     cloud.close()
 
@@ -180,12 +180,14 @@ def _price(fields: Fields) -> CatalogPrice:
         offer.provenance("", Confidence.ESTIMATE)
         offer.close()
 
-    known = [stated.confidence for stated, value in ((bought, purchase_usd), (rented, usd_per_hour)) if value is not None]
     fields.close()
     return CatalogPrice(
         usd_per_hour=usd_per_hour,
         purchase_usd=purchase_usd,
-        date=rented.date or bought.date,
+        rent_date=rented.date,
+        purchase_date=bought.date,
+        providers=providers,
         basis=basis,
-        confidence=min(known, default=Confidence.ESTIMATE),
+        rent_confidence=rented.confidence,
+        purchase_confidence=bought.confidence,
     )

@@ -36,6 +36,7 @@ def constants_from_card(card: Mapping[str, Any], *, source: str = "inline card")
     """
     fields = Fields(card, source)
     fields.text("name")
+    fields.text("as_of", None)
     fields.text("notes", None)
     entries = fields.child("constants")
     fields.close()

@@ -19,6 +19,7 @@ from epd_opt.instance import instance_json_schema
 from epd_opt.resolve import resolve
 from epd_opt.sensitivity import study_json_schema, tolerance_json_schema
 from epd_opt.simulate.document import simulation_json_schema
+from epd_opt.tariffs import tariff_json_schema
 from epd_opt.wording import printable
 
 
@@ -62,10 +63,11 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument(
-    "what", type=click.Choice(["instance", "plan", "explanation", "comparison", "simulation", "study", "tolerance"])
+    "what",
+    type=click.Choice(["instance", "plan", "explanation", "comparison", "simulation", "study", "tariffs", "tolerance"]),
 )
 def schema(what: str) -> None:
-    """Print the JSON Schema of instances, plans, explanations, comparisons, simulations, studies or tolerances."""
+    """Print the JSON Schema of instances, plans, explanations, comparisons, simulations, studies, tariffs or tolerances."""
     of = {
         "instance": instance_json_schema,
         "plan": plan_json_schema,
@@ -73,6 +75,7 @@ def schema(what: str) -> None:
         "comparison": comparison_json_schema,
         "simulation": simulation_json_schema,
         "study": study_json_schema,
+        "tariffs": tariff_json_schema,
         "tolerance": tolerance_json_schema,
     }
     echo_json(json.dumps(of[what](), indent=2, ensure_ascii=False))

@@ -23,6 +23,7 @@ from epd_opt.cli.simulating import simulate_command
 from epd_opt.cli.solvers import solvers
 from epd_opt.cli.solving import solve
 from epd_opt.cli.studying import sensitivity_command, tolerance_command
+from epd_opt.cli.tariffs import tariffs_command
 from epd_opt.errors import EpdError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -47,6 +48,7 @@ for command in (
     validate,
     solve,
     explain_command,
+    tariffs_command,
     compare_command,
     sensitivity_command,
     tolerance_command,

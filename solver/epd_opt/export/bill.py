@@ -36,11 +36,13 @@ class Line:
     pack : int
         Units that are had together.
     basis : str
-        ``rent`` per hour or ``purchase``; empty for owned units.
+        ``rent`` by the hour, ``spot``, ``reserved`` or ``purchase``; empty for owned units.
     unit_price : float
         Of one unit: per hour where rented.
-    capex, hourly : float
-        Purchase price of the line; its rent, or capital charge, and energy per hour.
+    capex, upfront : float
+        Purchase price of the line; what is paid at the start of its reservation.
+    hourly, amortised : float
+        Effective cost per hour: rent, capital charge, energy, space; of it, the charge for what is paid at the start.
     power_kw : float
         Nameplate, hosts included.
     """
@@ -60,7 +62,9 @@ class Line:
     price_date: str
     price_source: str
     capex: float
+    upfront: float
     hourly: float
+    amortised: float
     power_kw: float
     reason: str
 
@@ -68,6 +72,11 @@ class Line:
     def monthly(self) -> float:
         """Of 730 hours."""
         return self.hourly * HOURS_PER_MONTH
+
+    @property
+    def billed(self) -> float:
+        """What invoices of an hour show."""
+        return self.hourly - self.amortised
 
 
 def bill_of_materials(document: PlanDocument) -> tuple[Line, ...]:
@@ -78,12 +87,10 @@ def bill_of_materials(document: PlanDocument) -> tuple[Line, ...]:
     """
     resolved = resolve(Instance(**document.instance_document), cards=document.cards)
     offers = {offer.name: offer for offer in resolved.offers}
-    prices = {entry.name: entry.price for entry in resolved.instance.devices}
     lines: list[Line] = []
     for name, use in document.devices.items():
         pools = [pool for pool in document.pools if pool.device == name]
-        price = prices[name]
-        purchased = price is not None and price.purchase_usd is not None
+        purchased = offers[name].for_sale and offers[name].basis == "purchase"
         card = document.cards.get("devices", {}).get(name) or {}
         lines += _entry(offers[name], use, pools, card, resolved.rules.host_share if purchased else None)
     return tuple(lines)
@@ -96,9 +103,9 @@ def _entry(
     energy = max(0.0, use.usd_per_hour - bought_at) / use.used if use.used else 0.0
     purchased = host_share is not None
     share = 1.0 / (1.0 + host_share) if host_share is not None else 1.0
-    price = offer.capex_usd * share if purchased else offer.usd_per_hour
-    date, source = _published(card, price, purchased=purchased)
-    basis = "purchase" if purchased else "rent"
+    date, source = offer.price_date, offer.price_source
+    if not date and not source and offer.basis in ("rent", "purchase"):
+        date, source = _published(card, offer.price, purchased=purchased)
     owned = Fraction(use.owned)
     for role, pool, units, reason in _portions(offer, use, pools):
         existing = min(owned, units)
@@ -107,7 +114,7 @@ def _entry(
             if count <= 0:
                 continue
             quantity, new = float(count), origin == "bought"
-            rate = offer.usd_per_hour * share if new else offer.owned_usd_per_hour
+            rate = offer.usd_per_hour - offer.amortised_usd_per_hour * (1.0 - share) if new else offer.owned_usd_per_hour
             yield Line(
                 item="device",
                 role=("new" if new else "existing") if role == "serving" else role,
@@ -119,14 +126,16 @@ def _entry(
                 stage="" if pool is None else "+".join(pool.stages),
                 quantity=quantity,
                 pack=offer.lot,
-                basis=basis if new else "",
-                unit_price=price if new else 0.0,
+                basis=offer.basis if new else "",
+                unit_price=offer.price if new else 0.0,
                 price_date=date if new else "",
                 price_source="; ".join(part for part in (format_path(["devices", offer.name, "price"]), source) if part)
                 if new
                 else "",
                 capex=offer.capex_usd * share * quantity if new else 0.0,
-                hourly=quantity * (rate + (0.0 if role == "unused" else energy)),
+                upfront=offer.upfront_usd * quantity if new else 0.0,
+                hourly=quantity * (rate + (0.0 if pool is None else energy)),
+                amortised=quantity * offer.amortised_usd_per_hour * share if new else 0.0,
                 power_kw=offer.power_w * quantity / 1e3,
                 reason=reason,
             )
@@ -147,7 +156,9 @@ def _entry(
             price_date="",
             price_source=f"{host_share:.3g} of the device's price (cost.host_share)",
             capex=offer.capex_usd * (1.0 - share) * use.bought,
-            hourly=use.bought * offer.usd_per_hour * (1.0 - share),
+            upfront=0.0,
+            hourly=use.bought * offer.amortised_usd_per_hour * (1.0 - share),
+            amortised=use.bought * offer.amortised_usd_per_hour * (1.0 - share),
             power_kw=0.0,
             reason="server and network around each bought device; its power is counted with the device",
         )
@@ -179,7 +190,9 @@ def _portions(offer: Offer, use: DeviceUse, pools: list[Pool]) -> Iterator[tuple
             if units:
                 yield role, pool, units, _reason(role, pool, replicas)
     left = Fraction(use.bought + use.owned) - taken
-    if left:
+    if left and offer.interruption_allowance:
+        yield "spare", None, left, f"held for interruptions, {offer.interruption_allowance:g} per unit in use, in whole lots"
+    elif left:
         parts = [f"lots of {offer.lot}"] if offer.lot > 1 else []
         parts += ["whole units"] if math.ceil(taken) != taken else []
         yield "unused", None, left, f"comes with {' and '.join(parts)}" if parts else "not used by any pool"

@@ -8,6 +8,9 @@ from epd_opt.export.bill import Line
 
 Value = str | float | int
 
+_CATEGORIES = {"rent": "Standard", "spot": "Dynamic", "reserved": "Committed"}
+"""Ways to pay by the hour, as FOCUS calls them."""
+
 COLUMNS: Sequence[tuple[str, Callable[[Line], Value]]] = (
     ("x_Item", lambda line: line.item),
     ("x_Role", lambda line: line.role),
@@ -18,14 +21,17 @@ COLUMNS: Sequence[tuple[str, Callable[[Line], Value]]] = (
     ("ResourceName", lambda line: line.pool),
     ("x_Stage", lambda line: line.stage),
     ("PricingQuantity", lambda line: line.quantity),
-    ("PricingUnit", lambda line: "Unit-Hours" if line.basis == "rent" else "Units"),
+    ("PricingUnit", lambda line: "Unit-Hours" if line.basis in _CATEGORIES else "Units"),
     ("x_Pack", lambda line: line.pack),
     ("x_Basis", lambda line: line.basis),
+    ("PricingCategory", lambda line: _CATEGORIES.get(line.basis, "")),
     ("ContractedUnitPrice", lambda line: line.unit_price),
     ("BillingCurrency", lambda line: "USD"),
     ("x_PriceDate", lambda line: line.price_date),
     ("x_PriceSource", lambda line: line.price_source),
     ("x_Capex", lambda line: line.capex),
+    ("x_Upfront", lambda line: line.upfront),
+    ("x_BilledPerHour", lambda line: line.billed),
     ("x_CostPerHour", lambda line: line.hourly),
     ("x_CostPerMonth", lambda line: line.monthly),
     ("x_PowerKw", lambda line: line.power_kw),

@@ -17,7 +17,7 @@ from epd_opt.extras import openpyxl
 from epd_opt.wording import printable
 
 _EPOCH = "1980-01-01T00:00:00Z"
-_MONEY = {"ContractedUnitPrice", "x_Capex", "x_CostPerHour", "x_CostPerMonth"}
+_MONEY = {"ContractedUnitPrice", "x_Capex", "x_Upfront", "x_BilledPerHour", "x_CostPerHour", "x_CostPerMonth"}
 _LONGEST = 32_767
 """Characters that a cell holds."""
 
@@ -46,6 +46,8 @@ def _bill(sheet: Any, lines: Sequence[Line]) -> None:
         "x_Item": "total",
         "PricingQuantity": math.fsum(line.quantity for line in lines if line.item == "device"),
         "x_Capex": math.fsum(line.capex for line in lines),
+        "x_Upfront": math.fsum(line.upfront for line in lines),
+        "x_BilledPerHour": math.fsum(line.billed for line in lines),
         "x_CostPerHour": math.fsum(line.hourly for line in lines),
         "x_CostPerMonth": math.fsum(line.monthly for line in lines),
         "x_PowerKw": math.fsum(line.power_kw for line in lines),

@@ -103,7 +103,7 @@ def _units(problem: pulp.LpProblem, sets: Sets) -> tuple[Units, Units, Units]:
     for d, (name, offer) in enumerate(sets.offers.items()):
         most = sets.most_units[name]
         used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
-        lots[name] = problem.add_variable(f"b_{d}", 0, -(-most // offer.lot), cat=pulp.LpInteger)
+        lots[name] = problem.add_variable(f"b_{d}", 0, offer.lots_for(most), cat=pulp.LpInteger)
         owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
     return used, lots, owned
 

@@ -39,9 +39,10 @@ def pool_opening(sets: Sets, v: Variables) -> Rows:
 
 
 def buying(sets: Sets, v: Variables) -> Rows:
-    """``buy_d``: units in use are owned or come in bought lots."""
+    """``buy_d``: units in use are owned or come in bought lots, of which spot units in use are only a share."""
     for d, (name, offer) in enumerate(sets.offers.items()):
-        yield f"buy_{d}", v.used[name] <= offer.lot * v.lots[name] + v.owned[name]
+        kept = offer.lot / (1.0 + offer.interruption_allowance)
+        yield f"buy_{d}", v.used[name] <= kept * v.lots[name] + v.owned[name]
 
 
 def stock(sets: Sets, v: Variables) -> Rows:
