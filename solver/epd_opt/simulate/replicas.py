@@ -11,7 +11,7 @@ from epd_opt.simulate.job import Job
 from epd_opt.simulate.lane import Lane
 from epd_opt.simulate.times import EncoderTimes, LaneTimes
 
-_SEQUENCE_S = 1e-3
+SEQUENCE_S = 1e-3
 """Seconds of prompt work that one more sequence counts for where replicas are compared."""
 _SLACK = 3.0
 """Standard deviations of random arrivals that a measured worker takes without delay."""
@@ -49,7 +49,7 @@ class SimulatedReplica:
             return 0.0 if bank is None else bank.work_s(time)
         seconds = 0.0
         for lane in lanes:
-            seconds += lane.backlog_s(time) + _SEQUENCE_S * lane.sequences
+            seconds += lane.backlog_s(time) + SEQUENCE_S * lane.sequences
         seconds /= len(lanes)
         return seconds if bank is None else seconds + bank.work_s(time)
 
@@ -57,7 +57,7 @@ class SimulatedReplica:
         """The lane with least to do."""
         if len(self.lanes) == 1:
             return self.lanes[0]
-        return min(self.lanes, key=lambda lane: lane.backlog_s(time) + _SEQUENCE_S * lane.sequences)
+        return min(self.lanes, key=lambda lane: lane.backlog_s(time) + SEQUENCE_S * lane.sequences)
 
 
 class MeasuredLimit:
