@@ -14,10 +14,10 @@ from epd_opt.cli.terminal import progress
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.fitting.fit import Fit, Settings, fit
 from epd_opt.fitting.sample import Sample
-from epd_opt.fitting.traffic import CLUSTER_S
 from epd_opt.fitting.write import instance_text, workload_text
 from epd_opt.simulate.trace_formats import FORMATS, TIME_UNITS, TimeUnit
 from epd_opt.simulate.traces import Trace, merged
+from epd_opt.simulate.traffic import CLUSTER_S
 from epd_opt.wording import printable
 
 _CLUSTERED = 2.0

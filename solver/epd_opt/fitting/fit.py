@@ -10,7 +10,7 @@ import numpy as np
 from epd_opt.fitting.clusters import Box, boxes
 from epd_opt.fitting.sample import Sample
 from epd_opt.fitting.sizes import FittedSize, fit_size
-from epd_opt.fitting.traffic import LEAST_IN_WINDOW, WINDOW_S, Traffic, tick, traffic
+from epd_opt.simulate.traffic import LEAST_IN_WINDOW, WINDOW_S, Traffic, tick, traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from epd_opt.errors import InvalidInput, Problem
 from epd_opt.fields import shown
 from epd_opt.fitting.clusters import LEAST_GAIN
 from epd_opt.fitting.fit import Fit, FittedClass, Settings, stated
-from epd_opt.fitting.traffic import CLUSTER_S, LEAST_GAPS
 from epd_opt.instance import SCHEMA
+from epd_opt.simulate.traffic import CLUSTER_S, LEAST_GAPS
 from epd_opt.source import parse
 
 _OPEN_TARGETS = {"ttft_ms": "time to first token, milliseconds", "itl_ms": "interval between tokens, milliseconds"}

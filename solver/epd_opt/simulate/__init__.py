@@ -106,6 +106,7 @@ def simulate(
         runs,
         seeds=list(chosen),
         arrivals=source,
+        replayed=trace is not None,
         routing=routing,
         failures=planned,
         notes=notes(),

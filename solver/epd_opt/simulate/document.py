@@ -51,6 +51,18 @@ class Phase(_Part):
     attainment_ci95: Intervals
 
 
+class TraceTraffic(_Part):
+    """How often and how unevenly the requests of a trace came, beside what the plan was made for."""
+
+    rate_per_s: float
+    busiest_rate_per_s: float = Field(description="In the busiest window; the mean where the trace is too short.")
+    busiest_window_s: float = Field(description="0 where the trace is too short.")
+    planned_rate_per_s: float
+    gaps_scv: float | None = Field(description="Squared variation of gaps within windows; null where unknown.")
+    counts_dispersion: float | None = Field(description="Variance over mean of counts in 10 s; 1 is Poisson.")
+    stated_scv: float = Field(description="`interarrival_scv` of the plan's instance.")
+
+
 class ClassOutcome(_Part):
     """What the requests of one class got."""
 
@@ -68,6 +80,7 @@ class ClassOutcome(_Part):
         description="Measured workers on its ways: up to their rate they add no time, so all times lack their part.",
     )
     phases: dict[str, Phase] | None = Field(default=None, description="Where failures were asked for.")
+    traffic: TraceTraffic | None = Field(default=None, description="Of a trace.")
 
 
 class Gauge(_Part):

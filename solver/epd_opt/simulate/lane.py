@@ -49,7 +49,7 @@ class Lane:
     work_s : float
         Seconds of prompts that are waiting, or not yet in an iteration.
     busy_s : float
-        Seconds spent in iterations so far.
+        Seconds spent in iterations that have ended, or in stretches of them.
     """
 
     def __init__(self, clock: Clock, times: LaneTimes, owner: LaneOwner, *, decodes: bool) -> None:
@@ -115,6 +115,10 @@ class Lane:
             for (_, _, size), tokens in zip(self.times.windows, self._windows, strict=True):
                 held += size * tokens
         return held
+
+    def busy_until(self, time: float) -> float:
+        """Seconds spent in iterations until now, the one under way included."""
+        return self.busy_s + (time - self._start if self._state in (_MIXED, _STRETCH) else 0.0)
 
     @property
     def queued(self) -> int:

@@ -145,14 +145,14 @@ class SimulatedPool:
         """Sequences that had to give their memory back."""
         return sum(lane.preemptions for lane in self.lanes())
 
-    def busy_s(self) -> float:
-        """Replica seconds at work so far: of the loop, of the device that encodes, or of a measured worker's rate."""
+    def busy_s(self, time: float) -> float:
+        """Replica seconds at work until now: of the loop, of the device that encodes, or of a measured worker's rate."""
         if self.limit is not None:
             return self.limit.work_s
         total = 0.0
         for replica in self.replicas:
             if replica.lanes:
-                total += sum(lane.busy_s for lane in replica.lanes) / len(replica.lanes)
+                total += sum(lane.busy_until(time) for lane in replica.lanes) / len(replica.lanes)
             elif replica.bank is not None:
                 total += replica.bank.device_s
         return total

@@ -15,6 +15,7 @@ from epd_opt.resolve import Resolved
 from epd_opt.simulate import document as doc
 from epd_opt.simulate.failures import Failure
 from epd_opt.simulate.fleet import stated_targets
+from epd_opt.simulate.replayed import reasons, traffic_of
 from epd_opt.simulate.run import PoolTrace, Run
 from epd_opt.simulate.statistics import Times, attainment, quantiles_ms
 
@@ -28,6 +29,7 @@ def simulation_document(
     *,
     seeds: Sequence[int],
     arrivals: str,
+    replayed: bool,
     routing: str,
     failures: Sequence[Failure],
     notes: Sequence[str],
@@ -50,6 +52,8 @@ def simulation_document(
                 if all(name in span for span in spans)
             }
             outcome = outcome.model_copy(update={"phases": phases})
+        if replayed:
+            outcome = outcome.model_copy(update={"traffic": traffic_of(request, label, runs[0])})
         classes[request.name] = outcome
         on_target += sum(int(_kept(t, judged)["both"].sum()) for t in times)
         served += outcome.requests - outcome.missed
@@ -62,6 +66,7 @@ def simulation_document(
     power = [pool.energy_kwh_per_hour for pool in pools.values()]
     energy = None if None in power else math.fsum(p for p in power if p is not None) * 1e3 * seconds / 3600.0
     said = [*notes, *([_of_measured(untimed, len(plan.pools))] if untimed else [])]
+    said += reasons(classes)
     refused, unfinished = sum(run.refused for run in runs), sum(run.unfinished for run in runs)
     said += [f"{refused} requests did not fit the KV memory even alone"] if refused else []
     said += [f"{unfinished} requests never ended: a pool that they need stayed dead"] if unfinished else []

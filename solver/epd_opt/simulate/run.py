@@ -188,10 +188,10 @@ def run(
                 next_look += every
         clock.run_until(now)
         if came == warm_up:
-            before = _counters(fleet)
+            before = _counters(fleet, now)
             begun_s = now
         if came == last:
-            after, end_s = _counters(fleet), now
+            after, end_s = _counters(fleet, now), now
         if came >= last and not pending:
             break
         measured = warm_up <= came < last
@@ -205,12 +205,14 @@ def run(
         if came > 2 * last + 1000:
             break
     begun_s = start_s if not before else begun_s
+    if not after:
+        end_s = max(end_s, begun_s)
+        clock.run_until(end_s)
+        after = _counters(fleet, end_s)
     while pending and clock.step():
         pass
     for job in pending:
         recorder.record(end_s, job, refused=True)
-    if not after:
-        after, end_s = _counters(fleet), max(end_s, begun_s)
     before = before or [(0.0, 0, 0)] * len(fleet.pools)
     seconds = max(end_s - begun_s, 1e-9)
     return Run(
@@ -236,5 +238,5 @@ def run(
     )
 
 
-def _counters(fleet: Fleet) -> list[tuple[float, int, int]]:
-    return [(pool.busy_s(), pool.served, pool.preemptions) for pool in fleet.pools]
+def _counters(fleet: Fleet, time: float) -> list[tuple[float, int, int]]:
+    return [(pool.busy_s(time), pool.served, pool.preemptions) for pool in fleet.pools]

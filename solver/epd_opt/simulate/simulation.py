@@ -33,8 +33,9 @@ class Simulation(Held[SimulationDocument]):
         """The report as plain data."""
         plain = super().to_dict()
         for outcome in plain["classes"].values():
-            if outcome["phases"] is None:
-                del outcome["phases"]
+            for key in ("phases", "traffic"):
+                if outcome[key] is None:
+                    del outcome[key]
         return plain
 
     def to_frame(self) -> pd.DataFrame:

@@ -13,11 +13,11 @@ from epd_opt.fitting.clusters import LEAST_REQUESTS, boxes
 from epd_opt.fitting.fit import Settings, fit
 from epd_opt.fitting.sample import Sample
 from epd_opt.fitting.sizes import fit_size
-from epd_opt.fitting.traffic import LEAST_WINDOWS, tick, traffic
 from epd_opt.fitting.write import workload_text
 from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.assign import Classifier
 from epd_opt.simulate.traces import Trace
+from epd_opt.simulate.traffic import LEAST_WINDOWS, tick, traffic
 from epd_opt.source import parse
 from support.workloads import planned
 

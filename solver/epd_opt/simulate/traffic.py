@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from epd_opt.fitting.sample import Floats
+Floats = NDArray[np.float64]
 
 WINDOW_S = 300.0
 """Length of the window whose busiest place is the peak, unless a class is rarer."""

@@ -1,0 +1,1 @@
+"""Tables of `benchmarks/simulator.py`, one a file; each yields its lines in Markdown."""
