@@ -105,9 +105,9 @@ def _cost_and_ties(sets: Sets, v: Variables, scaling: Scale) -> list[tuple[pulp.
     return [*cost_expression(sets, v, factor=scaling.factor), *unit_ties(v), *pool_ties(sets, v)]
 
 
-def unit_ties(v: Variables) -> list[tuple[pulp.LpVariable, float]]:
-    """Terms that prefer fewer units in use."""
-    return [(variable, UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
+def unit_ties(v: Variables, *, factor: float = 1.0) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms times ``factor`` that prefer fewer units in use."""
+    return [(variable, factor * UNIT_WEIGHT * UNIT_TIE) for variable in v.used.values()]
 
 
 def pool_ties(sets: Sets, v: Variables, *, factor: float = 1.0) -> list[tuple[pulp.LpVariable, float]]:

@@ -1,13 +1,14 @@
 """One fleet for several occasions: bought once, run and routed at each occasion by itself.
 
 Each occasion has the model of a single one over its own candidates; what they share is a fleet of physical pools, of which
-an occasion may run as many replicas as stand, at whatever operating points suit it.
+an occasion may run as many replicas as stand, at whatever operating points suit it. Units by the hour may be left to the
+occasions: then each hires its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,10 +16,21 @@ import pulp
 
 from epd_models.candidate import Candidate
 from epd_opt.formulation.build import Formulation
-from epd_opt.formulation.constraints import FLEET_FAMILIES, OCCASION_FAMILIES, Rows
+from epd_opt.formulation.constraints import (
+    FLEET_FAMILIES,
+    HIRED_FAMILIES,
+    INSTALLED_FAMILIES,
+    OCCASION_FAMILIES,
+    Rows,
+)
 from epd_opt.formulation.objective import Scale, cost_expression, pool_ties, scale_of, total, unit_ties
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables, add_fleet_variables, add_occasion_variables
+from epd_opt.formulation.variables import (
+    Variables,
+    add_fleet_variables,
+    add_hired_variables,
+    add_occasion_variables,
+)
 from epd_opt.problem import Aim, Occasion, PlanningProblem
 
 Physical = tuple[str, str]
@@ -68,6 +80,8 @@ class OccasionsFormulation:
         The fleet's part; its replicas are those that stand.
     parts : tuple of Formulation
         Each occasion's part, in the order of the occasions.
+    hired : tuple of Formulation
+        For each occasion, its part over the entries whose units it hires for itself.
     risk : Risk
         Of the aim.
     """
@@ -77,6 +91,7 @@ class OccasionsFormulation:
     aim: Aim
     fleet: Formulation
     parts: tuple[Formulation, ...]
+    hired: tuple[Formulation, ...]
     risk: Risk
     scale: Scale
 
@@ -86,19 +101,33 @@ class OccasionsFormulation:
         return self.fleet.variables
 
 
-def build_occasions(occasions: Sequence[Occasion], aim: Aim) -> OccasionsFormulation:
+def build_occasions(occasions: Sequence[Occasion], aim: Aim, by_the_hour: Collection[str] = ()) -> OccasionsFormulation:
     """Build the model of one fleet for several occasions that is best by an aim.
 
     Among fleets that are equally good, the ties of a single occasion decide, those of pools averaged over the occasions.
+
+    Parameters
+    ----------
+    by_the_hour : collection of str
+        Device entries whose units are no part of the fleet: each occasion hires as many as it uses.
     """
     model = pulp.LpProblem("occasions", pulp.LpMinimize)
-    fleet_sets = _fleet_sets(occasions)
-    scaling = scale_of(occasion.problem.offer(name) for occasion in occasions for name in fleet_sets.offers)
+    fleet_sets = _fleet_sets(occasions, by_the_hour)
+    offered = {name for occasion in occasions for name in Sets(problem=occasion.problem).offers}
+    scaling = scale_of(occasion.problem.offer(name) for occasion in occasions for name in sorted(offered))
     fleet = Formulation(model=model, sets=fleet_sets, variables=add_fleet_variables(model, fleet_sets), scale=scaling)
-    parts = []
+    parts, hired = [], []
     for index, occasion in enumerate(occasions):
         sets = Sets(problem=occasion.problem, held=frozenset(fleet_sets.offers))
         v = add_occasion_variables(model, sets, fleet.variables, f"s{index}_", may_fail=aim.held_share < 1.0)
+        own = _hired(model, sets, v, by_the_hour, index, scaling)
+        hired.append(own)
+        v = replace(
+            v,
+            used={**v.used, **own.variables.used},
+            lots={**v.lots, **own.variables.lots},
+            owned={**v.owned, **own.variables.owned},
+        )
         parts.append(Formulation(model=model, sets=sets, variables=v, scale=scaling))
     risk = _risk(model, aim, len(occasions))
     built = OccasionsFormulation(
@@ -107,6 +136,7 @@ def build_occasions(occasions: Sequence[Occasion], aim: Aim) -> OccasionsFormula
         aim=aim,
         fleet=fleet,
         parts=tuple(parts),
+        hired=tuple(hired),
         risk=risk,
         scale=scaling,
     )
@@ -118,13 +148,34 @@ def build_occasions(occasions: Sequence[Occasion], aim: Aim) -> OccasionsFormula
         for family in OCCASION_FAMILIES:
             for name, row in family(part.sets, part.variables):
                 model.addConstraint(row, f"s{index}_{name}")
+        for own, families in ((hired[index], HIRED_FAMILIES), (part, INSTALLED_FAMILIES if by_the_hour else ())):
+            for family in families:
+                for name, row in family(own.sets, own.variables):
+                    model.addConstraint(row, f"s{index}_{name}")
     for coupling in COUPLINGS:
         for name, row in coupling(built):
             model.addConstraint(row, name)
     return built
 
 
-def _fleet_sets(occasions: Sequence[Occasion]) -> FleetSets:
+def _hired(
+    model: pulp.LpProblem, sets: Sets, v: Variables, by_the_hour: Collection[str], index: int, scaling: Scale
+) -> Formulation:
+    """An occasion's part over the entries whose units it hires for itself."""
+    kept = [k for k, candidate in enumerate(sets.candidates) if candidate.device in by_the_hour]
+    own = Sets(problem=replace(sets.problem, candidates=tuple(sets.candidates[k] for k in kept)))
+    serving = replace(
+        v,
+        share={},
+        replicas=[v.replicas[k] for k in kept],
+        open=[v.open[k] for k in kept],
+        pool_open={pool: variable for pool, variable in v.pool_open.items() if pool in own.pools},
+    )
+    hired = add_hired_variables(model, own, serving, f"s{index}_")
+    return Formulation(model=model, sets=own, variables=hired, scale=scaling)
+
+
+def _fleet_sets(occasions: Sequence[Occasion], by_the_hour: Collection[str] = ()) -> FleetSets:
     """The physical pools of all occasions, on the terms of the first."""
     first = occasions[0].problem
     stocks = {offer.name: offer.stock for offer in first.offers}
@@ -134,6 +185,8 @@ def _fleet_sets(occasions: Sequence[Occasion]) -> FleetSets:
         sets = Sets(problem=occasion.problem)
         for physical, members in sets.pools.items():
             one = sets.candidates[members[0]]
+            if one.device in by_the_hour:
+                continue
             pools.setdefault(physical, replace(one, key="|".join(physical), arcs=(), rows=(), busy_s={}))
             needed = sum(sets.most_replicas[k] for k in members) + occasion.problem.spare_replicas
             stocked = stocks[one.device]
@@ -176,7 +229,8 @@ def expected_terms(built: OccasionsFormulation) -> list[tuple[pulp.LpVariable, f
 def tie_terms(built: OccasionsFormulation) -> list[tuple[pulp.LpVariable, float]]:
     """Terms of all ties: units of the fleet, and on average over the occasions, open pools and fixed candidates."""
     terms = unit_ties(built.fleet.variables)
-    for part in built.parts:
+    for part, own in zip(built.parts, built.hired, strict=True):
+        terms += unit_ties(own.variables, factor=1.0 / len(built.parts))
         terms += pool_ties(part.sets, part.variables, factor=1.0 / len(built.parts))
     return terms
 
@@ -207,6 +261,8 @@ def standing(built: OccasionsFormulation) -> Rows:
     stands = {candidate.physical: g for g, candidate in enumerate(fleet.sets.candidates)}
     for index, part in enumerate(built.parts):
         for physical, members in part.sets.pools.items():
+            if physical not in stands:
+                continue
             g, v = stands[physical], part.variables
             terms = [(v.replicas[k], 1.0) for k in members]
             if physical in v.pool_open:

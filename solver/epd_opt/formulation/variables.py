@@ -97,15 +97,22 @@ def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables
     return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used={}, lots={}, owned={})
 
 
-def _units(problem: pulp.LpProblem, sets: Sets) -> tuple[Units, Units, Units]:
+def _units(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> tuple[Units, Units, Units]:
     """Create the variables of units in use, of lots and of owned units, by device entry."""
     used, lots, owned = {}, {}, {}
     for d, (name, offer) in enumerate(sets.offers.items()):
         most = sets.most_units[name]
-        used[name] = problem.add_variable(f"u_{d}", 0, most, cat=pulp.LpInteger)
-        lots[name] = problem.add_variable(f"b_{d}", 0, offer.lots_for(most), cat=pulp.LpInteger)
-        owned[name] = problem.add_variable(f"o_{d}", 0, offer.owned)
+        used[name] = problem.add_variable(f"{prefix}u_{d}", 0, most, cat=pulp.LpInteger)
+        lots[name] = problem.add_variable(f"{prefix}b_{d}", 0, offer.lots_for(most), cat=pulp.LpInteger)
+        owned[name] = problem.add_variable(f"{prefix}o_{d}", 0, offer.owned)
     return used, lots, owned
+
+
+def add_hired_variables(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix: str) -> Variables:
+    """Create the units that an occasion hires for itself; ``sets`` is over candidates on entries by the hour alone, and
+    ``serving`` has the occasion's variables of those."""
+    used, lots, owned = _units(problem, sets, prefix)
+    return replace(serving, used=used, lots=lots, owned=owned)
 
 
 def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:

@@ -46,3 +46,9 @@ OCCASION_FAMILIES: tuple[Family, ...] = (demand, hand_over, capacity, linking, r
 
 FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power)
 """Families of that fleet; its replicas are those that stand, spares among them."""
+
+HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock)
+"""Families of the units that an occasion hires for itself."""
+
+INSTALLED_FAMILIES: tuple[Family, ...] = (device_limit, power)
+"""Families of all units at an occasion, where it hires some: the fleet's and its own."""
