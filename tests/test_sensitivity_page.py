@@ -18,9 +18,10 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_page_prints_what_the_program_does() -> None:
-    """Both outputs are those of the instance on the page."""
+    """All outputs are those of the instance on the page."""
     document = YAML(typ="safe").load(blocks("yaml")[0])
     ((path, values),) = re.findall(r"--vary (\S+)=(\S+)` prints", PAGE)
-    study, tolerances = blocks("text")
+    study, tolerances, price = blocks("text")
     assert str(epd_opt.sensitivity(document, {path: values})) == study
     assert str(tolerance(epd_opt.solve(document))) == tolerances
+    assert str(epd_opt.break_even(document, "small")) == price

@@ -8,11 +8,12 @@ from epd_opt.instance import Instance
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
-from epd_opt.sensitivity import Study, sensitivity
+from epd_opt.sensitivity import BreakEven, Study, break_even, sensitivity
 from epd_opt.simulate import simulate
 from epd_opt.verify import VerificationError, verify
 
 __all__ = [
+    "BreakEven",
     "EpdError",
     "Instance",
     "InvalidInput",
@@ -21,6 +22,7 @@ __all__ = [
     "UsageError",
     "VerificationError",
     "__version__",
+    "break_even",
     "read",
     "sensitivity",
     "simulate",

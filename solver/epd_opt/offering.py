@@ -107,7 +107,7 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, scr
 
         def choice(outlines: Sequence[Candidate], staff: Callable[[Collection[str]], list[Candidate]]) -> Collection[str]:
             assert screen is not None
-            return screen(_problem(resolved, outlines), lambda keys: _problem(resolved, staff(keys)))
+            return screen(planning_problem(resolved, outlines), lambda keys: planning_problem(resolved, staff(keys)))
 
         modelled = modelled_candidates(
             context_of(resolved, loads),
@@ -126,14 +126,15 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, scr
         if candidate is not None:
             candidates.append(candidate)
     return Offering(
-        problem=_problem(resolved, candidates),
+        problem=planning_problem(resolved, candidates),
         behaviours=behaviours,
         fastest=fastest,
         rejections=(*resolved.rejections, *rejections),
     )
 
 
-def _problem(resolved: Resolved, candidates: Iterable[Candidate]) -> PlanningProblem:
+def planning_problem(resolved: Resolved, candidates: Iterable[Candidate]) -> PlanningProblem:
+    """The problem of an instance over some candidates, in canonical order."""
     return PlanningProblem(
         demands=resolved.demands,
         candidates=tuple(sorted(candidates, key=lambda candidate: candidate.key)),

@@ -17,7 +17,7 @@ from epd_opt.errors import UsageError
 from epd_opt.explain import explanation_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.resolve import resolve
-from epd_opt.sensitivity import study_json_schema, tolerance_json_schema
+from epd_opt.sensitivity import break_even_json_schema, study_json_schema, tolerance_json_schema
 from epd_opt.simulate.document import simulation_json_schema
 from epd_opt.tariffs import tariff_json_schema
 from epd_opt.wording import printable
@@ -64,10 +64,12 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 @click.command()
 @click.argument(
     "what",
-    type=click.Choice(["instance", "plan", "explanation", "comparison", "simulation", "study", "tariffs", "tolerance"]),
+    type=click.Choice(
+        ["instance", "plan", "explanation", "comparison", "simulation", "study", "tariffs", "tolerance", "break-even"]
+    ),
 )
 def schema(what: str) -> None:
-    """Print the JSON Schema of instances, plans, explanations, comparisons, simulations, studies, tariffs or tolerances."""
+    """Print the JSON Schema of a kind of document."""
     of = {
         "instance": instance_json_schema,
         "plan": plan_json_schema,
@@ -77,5 +79,6 @@ def schema(what: str) -> None:
         "study": study_json_schema,
         "tariffs": tariff_json_schema,
         "tolerance": tolerance_json_schema,
+        "break-even": break_even_json_schema,
     }
     echo_json(json.dumps(of[what](), indent=2, ensure_ascii=False))

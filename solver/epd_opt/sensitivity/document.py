@@ -1,5 +1,4 @@
-"""The study and tolerance documents, `epd-opt/study/v1` and `epd-opt/tolerance/v1`; their JSON Schemas come from these
-types."""
+"""The documents of studies, tolerances and break-evens; their JSON Schemas come from these types."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from epd_opt.document import Cost, Pool, Reason
 
 STUDY_SCHEMA = "epd-opt/study/v1"
 TOLERANCE_SCHEMA = "epd-opt/tolerance/v1"
+BREAK_EVEN_SCHEMA = "epd-opt/break-even/v1"
 PointStatus = Literal["optimal", "feasible", "infeasible", "stopped", "failed"]
 Value = bool | int | float | str | list[Any] | dict[str, Any] | None
 
@@ -114,6 +114,79 @@ class ToleranceDocument(_Part):
     notes: list[str] = []
 
 
+class FleetPool(_Part):
+    """A pool of a plan beside others."""
+
+    name: str
+    placement: str
+    sku: str
+    device: str
+    replicas: int = Field(description="Spares included.")
+    devices: float
+    serves: dict[str, float] = Field(description="Requests/s of each class.")
+
+
+class Side(_Part):
+    """A plan on one side of a break-even."""
+
+    uses: bool = Field(description="Whether it uses what the break-even is of.")
+    solved_at: float = Field(description="Value (or factor) at which it was found to be best.")
+    usd_per_hour: float = Field(
+        description="What it costs at the break-even; where that is not one value, at solved_at. US dollars per hour."
+    )
+    usd_per_hour_per_unit: float | None = Field(
+        description="What it costs more per unit of the value; null where costs are no straight line in it."
+    )
+    pools: list[FleetPool]
+
+
+class Stated(_Part):
+    """What the use is worth as the instance stands."""
+
+    value: float = Field(description="What the instance states at the path; 1 for factors.")
+    used: bool | None = Field(description="Whether the best plan uses it; null where there is no plan.")
+    usd_per_hour: float | None = Field(description="Cost of the best plan.")
+    without_usd_per_hour: float | None = Field(description="Cost of the best plan without it; null where there is none.")
+    with_usd_per_hour: float | None = Field(description="Cost of the best plan that uses it; null where there is none.")
+
+
+class BreakEvenDocument(_Part):
+    """The value of one input at which the best plan begins or ends to use a SKU, a placement or a stage."""
+
+    schema_: Literal["epd-opt/break-even/v1"] = Field(default="epd-opt/break-even/v1", alias="schema")
+    instance: str = Field(description="Name of the instance.")
+    path: str = Field(description="Path of the input that moves, as --set takes it.")
+    scaled: bool = Field(description="Whether values are factors on what the instance states.")
+    of: str = Field(description="What it is the break-even of, in words.")
+    placement: str | None
+    sku: str | None = Field(description="Entry name or SKU.")
+    stage: str | None
+    low: float = Field(description="Lowest value looked at.")
+    high: float = Field(description="Highest value looked at.")
+    outcome: Literal["found", "always", "never", "no_plan", "unknown"] = Field(
+        description="found: there is a break-even; always, never: it is used at both ends of the range, or at neither; "
+        "no_plan: nothing serves the instance at an end of the range; unknown: the time passed."
+    )
+    at: float | None = Field(description="The break-even, where there is one in the range.")
+    bounds: list[float] | None = Field(
+        description="[from, to]: within these it lies for certain, whatever the gaps of the solves; null where not proved."
+    )
+    used: Literal["below", "above"] | None = Field(description="On which side of the break-even it is used.")
+    method: Literal["lines", "bisection"] = Field(
+        description="lines: costs are straight lines in the value, and those of the plans on both sides cross at the "
+        "break-even; bisection: found between two values that were solved."
+    )
+    below: Side | None = Field(description="The plan below the break-even, or at the low end.")
+    above: Side | None = Field(description="The plan above the break-even, or at the high end.")
+    stated: Stated | None = Field(description="null where the instance states no number at the path.")
+    gap: float = Field(description="Relative gap of the solves.")
+    solves: int = Field(description="Mixed-integer programmes solved.")
+    text: str = Field(description="The answer in words.")
+    notes: list[str] = Field(default=[], description="What is not proved, and why.")
+    instance_sha256: str = Field(description="SHA-256 of the instance, whatever the order of its keys.")
+    epd_opt: str = Field(description="Version of this program.")
+
+
 def study_json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of study documents."""
     schema = StudyDocument.model_json_schema(by_alias=True, mode="serialization")
@@ -124,3 +197,9 @@ def tolerance_json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of tolerance documents."""
     schema = ToleranceDocument.model_json_schema(by_alias=True, mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": TOLERANCE_SCHEMA, **schema}
+
+
+def break_even_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of break-even documents."""
+    schema = BreakEvenDocument.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": BREAK_EVEN_SCHEMA, **schema}

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from epd_opt.extras import pyplot
-from epd_opt.sensitivity.document import Point, StudyDocument, Varied
+from epd_opt.sensitivity.document import BreakEvenDocument, Point, StudyDocument, Varied
 from epd_opt.wording import printable
 
 if TYPE_CHECKING:
@@ -34,6 +34,38 @@ def study_figure(document: StudyDocument) -> Figure:
         _map(figure, pair[0], document, "best plan, $/h", [_cost(point) for point in document.points])
         regrets = [math.nan if point.regret_usd_per_hour is None else point.regret_usd_per_hour for point in document.points]
         _map(figure, pair[1], document, "regret of today's fleet, $/h (blank: it breaks)", regrets)
+    plt.close(figure)
+    return figure
+
+
+def break_even_figure(document: BreakEvenDocument) -> Figure:
+    """The picture of a break-even: what the plans on its two sides cost over the value.
+
+    Raises
+    ------
+    UsageError
+        matplotlib is not installed.
+    """
+    plt = pyplot()
+    figure: Figure
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    sides = [side for side in (document.below, document.above) if side is not None]
+    for side in sides:
+        colour, marker = (_BEST, "o-") if side.uses else (_KEPT, "s--")
+        name = f"{'with' if side.uses else 'without'} {document.of}"
+        places, at, slope = [side.solved_at], document.at, side.usd_per_hour_per_unit
+        if slope is not None and at is not None:
+            places = [document.low, at, document.high]
+        costs = [side.usd_per_hour + (0.0 if slope is None or at is None else slope * (place - at)) for place in places]
+        axes.plot(places, costs, marker, color=colour, ms=4, label=printable(name))
+    if document.at is not None:
+        axes.axvline(document.at, color=_SWITCH, lw=0.8, ls=":", label="break-even")
+    path = printable(document.path) + (", factor" if document.scaled else "")
+    axes.set(xlabel=path, ylabel="$/h", ylim=(0, None), title=printable(document.text))
+    axes.title.set_fontsize(9)
+    axes.spines[["top", "right"]].set_visible(False)
+    if sides:
+        axes.legend(frameon=False, fontsize=8)
     plt.close(figure)
     return figure
 

@@ -20,6 +20,7 @@ from epd_opt.plan import Plan
 from epd_opt.reading import read
 from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
+from epd_opt.sensitivity.given_rates import at_given_rates
 from epd_opt.sensitivity.journal import Journal, study_hash
 from epd_opt.sensitivity.point import Job, failed, solved
 from epd_opt.sensitivity.shift import Dimension, dimension, parse_vary, shifted
@@ -127,10 +128,7 @@ def sensitivity(
     """
     given = instance if isinstance(instance, Instance) else read(instance)
     backend(given.solver.name)
-    if given.objective != "cost_per_request":
-        message = f"found {given.objective if isinstance(given.objective, str) else 'a range of multiples'}"
-        hint = "a study compares fleets at given rates: use --set objective=cost_per_request"
-        raise InvalidInput([Problem(path="objective", message=f"{message}, expected cost_per_request", hint=hint)])
+    at_given_rates(given, "a study")
     document = given.document()
     moved = _dimensions(vary, document)
     today = (solve(given, mends=False) if plan is None else plan).document

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from epd_opt.cli import main
-from epd_opt.sensitivity import study_json_schema, tolerance_json_schema
+from epd_opt.sensitivity import break_even_json_schema, study_json_schema, tolerance_json_schema
 from support.documents import measured
 
 CHAT = "workload.classes.chat.rate_per_s"
@@ -98,3 +98,15 @@ def test_tolerance_takes_a_plan(run: Run, instance: Path, tmp_path: Path) -> Non
     jsonschema.validate(_strict(out), tolerance_json_schema())
     assert "writer-small has 6" in run("tolerance", plan, "--workers", 1)[1]
     assert run("tolerance", instance)[0] == 3
+
+
+def test_a_break_even_as_text_and_as_json(run: Run, instance: Path) -> None:
+    """The answer on one line, the JSON of its schema; a budget that nothing fits in ends with 4, an unknown path with 3."""
+    code, out, err = run("break-even", instance, "big", "--placement", "prefill_decode")
+    assert (code, err) == (0, "")
+    assert "prefill_decode on big" in out
+    code, out, _ = run("break-even", instance, "devices.big.price.usd_per_hour", "--json")
+    assert code == 0
+    jsonschema.validate(_strict(out), break_even_json_schema())
+    assert run("break-even", instance, "limits.usd_per_hour", "--sku", "big", "--low", 1, "--high", 90)[0] == 4
+    assert run("break-even", instance, "devices.bigg.stock", "--sku", "big")[0] == 3
