@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from epd_opt._version import __version__
-from epd_opt.address import format_path
 from epd_opt.backends import backend
 from epd_opt.errors import InvalidInput, UsageError
 from epd_opt.fields import shown
@@ -18,10 +17,12 @@ from epd_opt.instance import Instance, instance_sha256
 from epd_opt.paths import get, locate, parse_path, set_value
 from epd_opt.reading import read
 from epd_opt.resolve import resolve
+from epd_opt.scaling import is_number, scalable
 from epd_opt.sensitivity.crossing import Crossing, Search
 from epd_opt.sensitivity.document import BreakEvenDocument, FleetPool, Side, Stated
 from epd_opt.sensitivity.given_rates import at_given_rates
-from epd_opt.sensitivity.shift import dimension, is_number, scalable
+from epd_opt.sensitivity.price_path import price_path
+from epd_opt.sensitivity.shift import dimension
 from epd_opt.sensitivity.trial import Trials, Tried
 from epd_opt.sensitivity.use import Use, use_of
 from epd_opt.wording import money
@@ -147,12 +148,13 @@ def _path(instance: Instance, text: str) -> tuple[str, str | None]:
         raise UsageError(f"break-even: {text!r} is offered as {names}: name one of them")
     if entries:
         (entry,) = entries
-        if entry.price is None:
-            raise UsageError(f"break-even: {text} has no price that could move")
-        key = "purchase_usd" if entry.price.usd_per_hour is None else "usd_per_hour"
-        return format_path(["devices", entry.name, "price", key]), entry.name
+        stated = next(one for one in instance.document()["devices"] if one["name"] == entry.name)
+        path = price_path(stated)
+        if path is None:
+            raise UsageError(f"break-even: the instance states no price of {text} that could move")
+        return path, entry.name
     parts = parse_path(text)
-    if len(parts) == 4 and parts[0] == "devices" and parts[2] == "price":
+    if len(parts) >= 4 and parts[0] == "devices" and parts[2] == "price":
         known = {entry.name for entry in instance.devices}
         return text, parts[1] if isinstance(parts[1], str) and parts[1] in known else None
     return text, None

@@ -10,7 +10,9 @@ from epd_opt.accounting import energy_usd_per_hour
 from epd_opt.document import PlanDocument
 from epd_opt.problem import Offer, PlanningProblem
 
-_PRICES = ("usd_per_hour", "used_usd_per_hour", "owned_usd_per_hour", "busy_usd_per_unit_second", "capex_usd")
+_PRICES = ("usd_per_hour", "used_usd_per_hour", "owned_usd_per_hour", "busy_usd_per_unit_second")
+_BESIDE = ("amortised_usd_per_hour", "capex_usd", "upfront_usd", "price")
+"""What moves with a price and adds nothing to the hourly cost."""
 _SAME = 1e-9
 """Relative difference that arithmetic alone may make."""
 
@@ -64,6 +66,8 @@ def straight(low: Sequence[Offer], middle: Sequence[Offer], high: Sequence[Offer
     for one, between, other in zip(low, middle, high, strict=True):
         a, b, c = asdict(one), asdict(between), asdict(other)
         for name in a:
+            if name in _BESIDE:
+                continue
             if name not in _PRICES:
                 if not a[name] == b[name] == c[name]:
                     return False
