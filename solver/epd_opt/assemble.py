@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from epd_models.placement.origins import checked_origins
 from epd_models.source import TimeOrigin
@@ -27,6 +27,7 @@ from epd_opt.economics import prices_dated, served, tariffs, unit_costs
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
+from epd_opt.problem import PlanningProblem
 from epd_opt.resolve import Resolved
 from epd_opt.search import Found
 from epd_opt.solution import PoolSolution, Solution
@@ -62,19 +63,10 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
     if found.proved is not None:
         proved = found.proved and (unchanged or found.goodput is not None)
-    billed = {name: billed_usd_per_hour(problem.offer(name), held.bought, held.usd_per_hour) for name, held in fleet.items()}
-    names = _unique_names(solution.pools)
-    units = pool_units(problem, solution.pools)
-    pool_cost = _pool_costs(solution.pools, [float(u) for u in units], fleet)
-    times = class_times(resolved, offered, solution)
-    origins = [pool_times(resolved, offered, pool) for pool in solution.pools]
-    pools = [
-        _pool(pool, name, spare, float(unit), usd, origin)
-        for pool, name, spare, unit, usd, origin in zip(
-            solution.pools, names, spares(problem, solution.pools), units, pool_cost, origins, strict=True
-        )
-    ]
-    return _document(
+    devices = device_uses(problem, fleet)
+    units = [float(unit) for unit in pool_units(problem, solution.pools)]
+    serving = what_serves(resolved, offered, solution, _pool_costs(solution.pools, units, fleet))
+    return plan_document(
         resolved,
         outcome,
         start,
@@ -87,38 +79,74 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
             power_kw=math.fsum(problem.offer(name).power_w * held.installed for name, held in fleet.items()) / 1e3,
             bound_usd_per_hour=bound,
             gap=gap,
-            billed_usd_per_hour=math.fsum(billed.values()),
+            billed_usd_per_hour=math.fsum(use.billed_usd_per_hour or 0.0 for use in devices.values()),
             upfront_usd=math.fsum(problem.offer(name).upfront_usd * held.bought for name, held in fleet.items()),
         ),
-        pools=pools,
-        classes=_classes(resolved, solution, names, pool_cost, times),
-        devices={
-            name: doc.DeviceUse(
-                used=held.used,
-                owned=held.owned,
-                bought=held.bought,
-                stock=problem.offer(name).stock,
-                usd_per_hour=held.usd_per_hour,
-                basis=problem.offer(name).basis if problem.offer(name).for_sale else "owned",
-                billed_usd_per_hour=billed[name],
-            )
-            for name, held in fleet.items()
-        },
+        pools=serving.pools,
+        classes=serving.classes,
+        devices=devices,
         costs=unit_costs(cost, served(resolved)),
         offered_tariffs=tariffs(resolved, fleet, busy_units(problem, solution)),
         prices=prices_dated(resolved, fleet),
         goodput=found.goodput,
         rate_multiple=searched,
+        warnings=[*found.warnings, *serving.warnings],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What serves a workload, as documents have it: pools, what classes get, and warnings."""
+
+    pools: list[doc.Pool]
+    classes: dict[str, doc.ClassResult]
+    warnings: list[str]
+
+
+def what_serves(resolved: Resolved, offered: Offering, solution: Solution, pool_cost: list[float]) -> Serving:
+    """The pools of a solution, and what the classes get of them.
+
+    Parameters
+    ----------
+    solution : Solution
+        Over candidates with all their rows, and with the replicas that predictions ask for.
+    pool_cost : list of float
+        What each pool costs per hour.
+    """
+    problem = offered.problem
+    names = _unique_names(solution.pools)
+    units = pool_units(problem, solution.pools)
+    times = class_times(resolved, offered, solution)
+    origins = [pool_times(resolved, offered, pool) for pool in solution.pools]
+    pools = [
+        _pool(pool, name, spare, float(unit), usd, origin)
+        for pool, name, spare, unit, usd, origin in zip(
+            solution.pools, names, spares(problem, solution.pools), units, pool_cost, origins, strict=True
+        )
+    ]
+    return Serving(
+        pools=pools,
+        classes=_classes(resolved, solution, names, pool_cost, times),
         warnings=[
-            *found.warnings,
-            *(
-                f"{name}: {time.warning}"
-                for name, origin in zip(names, origins, strict=True)
-                for time in origin
-                if time.warning
-            ),
+            f"{name}: {time.warning}" for name, origin in zip(names, origins, strict=True) for time in origin if time.warning
         ],
     )
+
+
+def device_uses(problem: PlanningProblem, fleet: Mapping[str, Holding]) -> dict[str, doc.DeviceUse]:
+    """Units of each entry, as documents have them."""
+    return {
+        name: doc.DeviceUse(
+            used=held.used,
+            owned=held.owned,
+            bought=held.bought,
+            stock=problem.offer(name).stock,
+            usd_per_hour=held.usd_per_hour,
+            basis=problem.offer(name).basis if problem.offer(name).for_sale else "owned",
+            billed_usd_per_hour=billed_usd_per_hour(problem.offer(name), held.bought, held.usd_per_hour),
+        )
+        for name, held in fleet.items()
+    }
 
 
 def pool_times(resolved: Resolved, offered: Offering, pool: PoolSolution) -> tuple[TimeOrigin, ...]:
@@ -142,15 +170,15 @@ def with_all_rows(solution: Solution, offered: Offering) -> Solution:
 
 def infeasible_document(resolved: Resolved, why: doc.Infeasibility, outcome: Outcome | None, start: float) -> PlanDocument:
     """The document of an instance that cannot be served."""
-    return _document(resolved, outcome, start, status="infeasible", infeasibility=why)
+    return plan_document(resolved, outcome, start, status="infeasible", infeasibility=why)
 
 
 def stopped_document(resolved: Resolved, outcome: Outcome, start: float) -> PlanDocument:
     """The document of a solve that ended without any plan: no numbers."""
-    return _document(resolved, outcome, start, status="stopped")
+    return plan_document(resolved, outcome, start, status="stopped")
 
 
-def _document(
+def plan_document(
     resolved: Resolved,
     outcome: Outcome | None,
     start: float,
@@ -165,9 +193,12 @@ def _document(
     prices: str = "as stated in the instance",
     goodput: doc.Goodput | None = None,
     rate_multiple: doc.RateMultiple | None = None,
+    scenarios: list[doc.ScenarioResult] | None = None,
+    robust: doc.RobustResult | None = None,
     infeasibility: doc.Infeasibility | None = None,
     warnings: Iterable[str] = (),
 ) -> PlanDocument:
+    """The document of a plan, or of the end without one."""
     instance = resolved.instance
     pools = list(pools)
     used = {pool.device for pool in pools}
@@ -183,6 +214,8 @@ def _document(
         tariffs=list(offered_tariffs),
         goodput=goodput,
         rate_multiple=rate_multiple,
+        scenarios=scenarios,
+        robust=robust,
         infeasibility=infeasibility,
         assumptions=[
             doc.Assumption(text=a.text, value=a.value, unit=a.unit, source=a.source, confidence=a.confidence) for a in kept

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from epd_opt.backends import Outcome
-from epd_opt.formulation import Formulation
+from epd_opt.formulation import Formulation, OccasionsFormulation
 from epd_opt.formulation.objective import OPEN_TIE, RANK_TIE, UNIT_TIE, UNIT_WEIGHT
 from epd_opt.problem import Offer
 
@@ -28,9 +28,23 @@ def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tup
     """
     if outcome.bound is None:
         return 0.0, 0.0 if cost == 0.0 else 1.0
-    factor = formulation.scale.factor
-    bound = (outcome.bound - largest_ties(formulation, cost)) / factor
     grid = _common_grid(list(formulation.sets.offers.values()))
+    return _bound(outcome.bound, largest_ties(formulation, cost), formulation.scale.factor, grid, cost)
+
+
+def proved_over_occasions(formulation: OccasionsFormulation, outcome: Outcome, value: float) -> tuple[float, float]:
+    """The same for what an aim makes of the costs of several occasions; ``value`` is that of the plan."""
+    if outcome.bound is None:
+        return 0.0, 0.0 if value == 0.0 else 1.0
+    occasions = formulation.occasions
+    alike = all(occasion.problem.offers == occasions[0].problem.offers for occasion in occasions)
+    grid = _common_grid(list(formulation.fleet.sets.offers.values())) if alike else None
+    ties = largest_ties(formulation.fleet, value / min(occasion.weight for occasion in occasions))
+    return _bound(outcome.bound, ties, formulation.scale.factor, grid, value)
+
+
+def _bound(found: float, ties: float, factor: float, grid: float | None, cost: float) -> tuple[float, float]:
+    bound = (found - ties) / factor
     if grid is not None and bound > 0:
         bound = math.ceil(bound / grid - _ROUNDING) * grid
     bound = min(max(bound, 0.0), cost)

@@ -18,6 +18,7 @@ from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
 from epd_opt.render import ruled, view_text
+from epd_opt.scenarios import demand_one_case
 from epd_opt.simulate import Simulation, simulate
 from epd_opt.simulate.fleet import resolved_plan, stated_targets
 from epd_opt.simulate.table import simulation_view
@@ -91,6 +92,7 @@ def solve_and_simulate(
     """
     requests = REQUESTS if requests is None else requests
     stated = instance if isinstance(instance, Instance) else read(instance)
+    demand_one_case(stated, "planning with simulation")
     rounds: list[_Judged] = []
     best: int | None = None
     current = stated

@@ -58,8 +58,13 @@ def _is_zero(value: object) -> bool:
 
 
 def unique_names(document: Raw) -> Iterator[Complaint]:
-    """Classes, devices and workers are addressed by name."""
-    lists = {("workload", "classes"): "classes", ("devices",): "devices", ("workers",): "workers"}
+    """Classes, devices, workers and scenarios are addressed by name."""
+    lists = {
+        ("workload", "classes"): "classes",
+        ("devices",): "devices",
+        ("workers",): "workers",
+        ("scenarios",): "scenarios",
+    }
     for keys, what in lists.items():
         first: dict[str, Location] = {}
         for location, entry in _entries(document, *keys):
@@ -187,6 +192,21 @@ def _amounts(document: Raw) -> Iterator[tuple[Location, object]]:
         yield ("cost", key), cost.get(key)
 
 
+def robust_scenarios(document: Raw) -> Iterator[Complaint]:
+    """What is asked over scenarios needs some, and rates that are fixed in each."""
+    if document.get("scenarios") is None:
+        if document.get("robust") is not None:
+            hint = "list them, as in scenarios: [{name: usual}, {name: peak, set: {workload.classes.*.rate_per_s: x1.5}}]"
+            yield Complaint(where=("robust",), message="there are no scenarios to be robust over", hint=hint)
+        return
+    if document.get("objective") not in (None, "cost_per_request"):
+        yield Complaint(
+            where=("objective",),
+            message="with scenarios, rates are those of each scenario and no multiple of them is looked for",
+            hint="leave the objective out; robust.minimise says what is minimised",
+        )
+
+
 def _nearest(found: str, known: list[str]) -> str:
     close = get_close_matches(found, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(dict.fromkeys(known))}"
@@ -199,4 +219,5 @@ _CHECKS: tuple[Callable[[Raw], Iterator[Complaint]], ...] = (
     known_classes_in_rates,
     known_devices_in_pairs,
     known_currencies,
+    robust_scenarios,
 )

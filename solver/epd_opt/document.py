@@ -255,6 +255,74 @@ class Simulated(_Part):
     certificate: str = Field(description="What is proved and what is simulated.")
 
 
+class ScenarioResult(_Part):
+    """What one scenario gets of the fleet, and what it costs there."""
+
+    name: str = Field(description="Name of the scenario.")
+    weight: float = Field(description="Its share of all weight.")
+    targets_met: bool = Field(description="Whether all of its demand is served within all targets.")
+    served_share: float = Field(
+        description="Share of its demand, the same of every class, that the fleet serves within all targets; 1 where all is."
+    )
+    usd_per_hour: float = Field(
+        description="All of the fleet at the scenario's prices, with the energy of the planned work, US dollars per hour."
+    )
+    usd_per_request: float | None = Field(
+        description="usd_per_hour over the scenario's mean requests per hour; null where nothing is requested."
+    )
+    pools: list[Pool] = Field(description="Operating points that run; empty where targets are not met.")
+    classes: dict[str, ClassResult] = Field(description="What each class gets; empty where targets are not met.")
+    devices: dict[str, DeviceUse] = Field(description="The fleet's units at the prices of the scenario.")
+    unit_costs: list[UnitCost] = Field(default_factory=list, description="Cost of the fleet per unit of service there.")
+    warnings: list[str] = Field(default=[], description="Of the scenario's own values and operating points.")
+
+
+class KeptIn(_Part):
+    """A fleet that was planned for something else, in one scenario."""
+
+    targets_met: bool | None = Field(description="Whether it serves the scenario within all targets; null = not decided.")
+    usd_per_hour: float | None = Field(description="What it costs there, where it serves it, US dollars per hour.")
+    breaks: list[Reason] = Field(default=[], description="What breaks first, where it does not.")
+
+
+class SinglePlan(_Part):
+    """The plan for one workload alone, and its fleet under all scenarios."""
+
+    planned_for: str | None = Field(description="Scenario that it is planned for; null = the workload as stated.")
+    status: Status
+    usd_per_hour: float | None = Field(description="What it costs in that workload, US dollars per hour.")
+    bound_usd_per_hour: float | None = Field(description="No fleet serves that workload alone for less, US dollars/h.")
+    fleet: dict[str, int] = Field(description="Replicas by physical pool, spares included.")
+    scenarios: dict[str, KeptIn]
+    held_share: float = Field(description="Weight of the scenarios in which its targets hold.")
+    objective_usd_per_hour: float | None = Field(
+        description="What is minimised over the scenarios, for this fleet; null where it does not hold in all of them."
+    )
+    regret_usd_per_hour: float | None = Field(
+        description="objective_usd_per_hour less that of the plan: what robustness saves against this fleet."
+    )
+
+
+class RobustResult(_Part):
+    """One fleet for all scenarios: how good it is, and what that costs and saves."""
+
+    minimise: Literal["expected_cost", "worst_cost", "cvar"] = Field(description="What is minimised over the scenarios.")
+    cvar_level: float | None = Field(description="With cvar: share of weight that is cheaper than what counts.")
+    served_share: float = Field(description="Share of weight in which targets must hold.")
+    held_share: float = Field(description="Share of weight in which they hold.")
+    objective_usd_per_hour: float = Field(description="What is minimised, for this fleet, US dollars per hour.")
+    bound_usd_per_hour: float = Field(description="No fleet of this model has less, US dollars per hour.")
+    gap: float = Field(description="(objective - bound) / objective.")
+    expected_usd_per_hour: float = Field(description="Mean hourly cost by weight.")
+    worst_usd_per_hour: float = Field(description="Largest hourly cost of any scenario.")
+    sized_by: dict[str, str] = Field(
+        description="For each pool, the scenario that asks for the most of it; the operating point and the flows that stand "
+        "with the pool are its."
+    )
+    single_plans: list[SinglePlan] = Field(description="Plans for one workload alone, under the same scenarios.")
+    note: str = Field(default="", description="What was left undone.")
+
+
 class Provenance(_Part):
     """What made the plan."""
 
@@ -282,6 +350,11 @@ class PlanDocument(_Part):
     rate_multiple: RateMultiple | None = Field(default=None, description="With objective rate_multiple; else absent.")
     infeasibility: Infeasibility | None = None
     simulated: Simulated | None = Field(default=None, description="With solve --simulate; else absent.")
+    scenarios: list[ScenarioResult] | None = Field(
+        default=None,
+        description="With scenarios: what each gets of the fleet, by name; else absent. `classes` is empty then.",
+    )
+    robust: RobustResult | None = Field(default=None, description="With scenarios; else absent.")
     assumptions: list[Assumption]
     warnings: list[str]
     instance_document: dict[str, Any]

@@ -38,6 +38,7 @@ from epd_opt.fields import (
     Count,
     Currency,
     Day,
+    HalfOpenShare,
     HoursPerYear,
     Mapped,
     Name,
@@ -808,6 +809,50 @@ class Worker(Part):
         return self.max_rate_per_s.get(request_class, self.max_rate_per_s.get("default"))
 
 
+class Scenario(Part):
+    """One of the workloads that the fleet stands for, as changes of the stated one."""
+
+    name: Name = Field(description="Any text, unique among the scenarios.")
+    weight: Positive = Field(default=1.0, description="How much it counts: a probability or a share of time; normalised.")
+    changes: Annotated[dict[str, Any], AfterValidator(in_key_order)] = Field(
+        default={},
+        alias="set",
+        description="Paths below workload, of rents (devices.NAME.price.usd_per_hour), of cost.electricity_usd_per_kwh or "
+        "cost.pue, and the values that hold there; x1.5 is one and a half times what the instance states. Nothing = the "
+        "workload as stated.",
+    )
+
+
+class Robust(Part):
+    """What a fleet for several scenarios is to be best at, and how often its targets must hold."""
+
+    minimise: Literal["expected_cost", "worst_cost", "cvar"] = Field(
+        default="expected_cost",
+        description="Of the hourly cost over the scenarios: expected_cost, its mean by weight; worst_cost, its largest; "
+        "cvar, its mean over the dearest scenarios.",
+    )
+    cvar_level: HalfOpenShare | None = Field(
+        default=None,
+        description="With cvar: share of weight (0 to below 1) that is cheaper than the scenarios that count; default 0.9.",
+    )
+    served_share: PositiveShare = Field(
+        default=1.0, description="Least share of weight (above 0, to 1) of the scenarios in which every target must hold."
+    )
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.cvar_level is not None and self.minimise != "cvar":
+            yield Complaint(
+                where=("cvar_level",),
+                message=f"belongs to minimise: cvar, and {self.minimise} is minimised",
+                hint="leave it out, or give minimise: cvar",
+            )
+
+    @property
+    def level(self) -> float:
+        """The level of cvar, as stated or by default."""
+        return 0.9 if self.cvar_level is None else self.cvar_level
+
+
 def _text_or_mapping(value: object) -> str:
     return TAG + ("mapping" if isinstance(value, Mapping) else "text")
 
@@ -863,6 +908,12 @@ class Instance(Part):
     solver: SolverSettings = Field(default=SolverSettings(), description="Solver, gap and limits of a solve.")
     candidates: Candidates = Field(default=Candidates(), description="Modelled workers, or only measured ones.")
     workers: tuple[Worker, ...] = Field(default=(), description="Measured workers.")
+    scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Workloads that one fleet must stand for, each served its own way; absent = the stated one alone. The "
+        "stated workload counts only where a scenario has it, as {name: stated}.",
+    )
+    robust: Robust | None = Field(default=None, description="What such a fleet is to be best at; absent = expected_cost.")
 
     def __init__(self, /, **data: Any) -> None:
         found = [to_problem(broken, data) for broken in cross_checks(data)]
@@ -897,7 +948,8 @@ def _without_integral_floats(value: Any) -> Any:
 def instance_sha256(instance: Instance) -> str:
     """SHA-256 (hex) of what the instance says: neither the order of keys nor that of named things counts."""
     document = instance.document()
-    for named in (document["workload"]["classes"], document["devices"], document["workers"]):
+    lists = [document["workload"]["classes"], document["devices"], document["workers"], document.get("scenarios", [])]
+    for named in lists:
         named.sort(key=lambda item: item["name"])
     document["network"]["forbidden_kv_pairs"].sort()
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -17,6 +17,7 @@ from epd_opt.plan import Plan
 from epd_opt.problem import PlanningProblem
 from epd_opt.reading import read
 from epd_opt.resolve import Resolved, resolve
+from epd_opt.robust import plan_for_scenarios
 from epd_opt.search import Found, NoPlan, Task, best, cheapest_of
 from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
@@ -55,6 +56,8 @@ def solve(
     start = time.perf_counter()
     instance = instance if isinstance(instance, Instance) else read(instance)
     clock = Clock(instance.solver.time_limit_s)
+    if instance.scenarios:
+        return plan_for_scenarios(instance, clock, start=start, say=say)
     resolved = resolve(instance)
     plan = planned(resolved, clock, start=start, say=say)
     if plan.status == "infeasible" and mends:

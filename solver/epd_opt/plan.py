@@ -41,7 +41,7 @@ class Plan(Held[PlanDocument]):
     def to_dict(self) -> dict[str, Any]:
         """The plan document as plain data."""
         plain = super().to_dict()
-        for key in ("infeasibility", "rate_multiple", "simulated"):
+        for key in ("infeasibility", "rate_multiple", "simulated", "scenarios", "robust"):
             if plain[key] is None:
                 del plain[key]
         return plain
@@ -58,6 +58,18 @@ class Plan(Held[PlanDocument]):
         if isinstance(source, Mapping):
             return cls(_validated(source, "plan"))
         return cls(_validated(document_of(source, "plan"), str(source)))
+
+    def in_scenario(self, name: str) -> Plan:
+        """A plan for several scenarios as it is in one of them: what runs there, and all of the fleet at the prices there.
+
+        Raises
+        ------
+        UsageError
+            The plan has no such scenario, or its targets are not met there.
+        """
+        from epd_opt.scenario_plan import in_scenario
+
+        return Plan(in_scenario(self.document, name))
 
     def to_frame(self) -> pd.DataFrame:
         """Pools as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""

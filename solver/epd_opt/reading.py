@@ -15,6 +15,7 @@ from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.fields import Location, shown
 from epd_opt.instance import SCHEMA, Instance
 from epd_opt.paths import locate, set_value, split_assignment
+from epd_opt.scenarios import cases
 from epd_opt.source import Source, parse
 
 _CARD_SUFFIXES = (".json", ".yaml", ".yml")
@@ -65,6 +66,10 @@ def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides
         raise InvalidInput([*problems, *(_placed(problem, parsed, origins) for problem in found)]) from None
     if problems:
         raise InvalidInput(problems)
+    try:
+        cases(instance)
+    except InvalidInput as error:
+        raise InvalidInput(_placed(problem, parsed, origins) for problem in error.problems) from None
     return instance
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from epd_models.candidate import STATES, Candidate
 from epd_opt.accounting import energy_usd_per_hour
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool
 from epd_opt.errors import EpdError
-from epd_opt.instance import CostOverRange
+from epd_opt.instance import CostOverRange, Instance
 from epd_opt.offering import Offering
 from epd_opt.plan import Plan
-from epd_opt.resolve import Resolved
+from epd_opt.resolve import Resolved, resolve
 from epd_opt.restore import restored
+from epd_opt.scenario_plan import disagreements, in_scenario, view
 
 _RELATIVE = 1e-6
 
@@ -49,6 +50,9 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
         if document.pools:
             raise VerificationError("a plan without a cost has pools")
         return
+    if document.scenarios is not None:
+        _verify_scenarios(document)
+        return
     if resolved is None or offered is None:
         again = restored(document)
         resolved, offered = resolved or again[0], offered or again[1]
@@ -57,10 +61,33 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
         *_pools(document, offered),
         *_routes(document, resolved),
         *_targets(document),
-        *_fleet(document, resolved, offered),
+        *_fleet(document, resolved, _candidates(document, offered)),
+        *_pool_costs(document, resolved),
     ]
     if broken:
         raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
+
+
+def _verify_scenarios(document: PlanDocument) -> None:
+    """Check a plan for several scenarios: each as the plan that it is there, then that all share one fleet."""
+    broken = list(disagreements(document))
+    for result in document.scenarios or ():
+        if not result.targets_met:
+            broken += [f"scenario {result.name!r}: {text}" for text in _idle(view(document, result.name))]
+            continue
+        try:
+            verify(Plan(in_scenario(document, result.name)))
+        except VerificationError as error:
+            broken.append(f"scenario {result.name!r}: {error}")
+    if broken:
+        raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
+
+
+def _idle(document: PlanDocument) -> Iterator[str]:
+    """A scenario whose targets are not met has the fleet, and nothing runs."""
+    if document.pools or document.classes:
+        yield "its targets are not met, and yet something is planned"
+    yield from _fleet(document, resolve(Instance(**document.instance_document), cards=document.cards), {})
 
 
 def _multiple(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
@@ -186,9 +213,15 @@ def _targets(document: PlanDocument) -> Iterator[str]:
             yield f"class {stated['name']!r} does not meet its targets"
 
 
-def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Iterator[str]:
+def _pool_costs(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
     assert document.cost is not None
-    candidates = _candidates(document, offered)
+    costs = math.fsum(pool.usd_per_hour for pool in document.pools)
+    if resolved.requests and not _close(costs, document.cost.usd_per_hour):
+        yield "the costs of the pools do not add up to that of the fleet"
+
+
+def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:
+    assert document.cost is not None
     offers = {offer.name: offer for offer in resolved.offers}
     means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
     costs: list[float] = []
@@ -237,8 +270,6 @@ def _fleet(document: PlanDocument, resolved: Resolved, offered: Offering) -> Ite
         yield "cost per request does not follow from the hourly cost"
     if not _close(document.cost.usd_per_month, cost * HOURS_PER_MONTH):
         yield "cost per month does not follow from the hourly cost"
-    if not _close(math.fsum(pool.usd_per_hour for pool in document.pools), cost):
-        yield "the costs of the pools do not add up to that of the fleet"
     fleet = [(offers[name], use) for name, use in document.devices.items() if name in offers]
     capex = math.fsum(offer.capex_usd * use.bought for offer, use in fleet)
     if not _close(capex, document.cost.capex_usd):

@@ -8,14 +8,17 @@ import click
 
 from epd_opt.backends import backend
 from epd_opt.cli.numbers import Finite
+from epd_opt.cli.plans import CASE
 from epd_opt.cli.solving import EXIT_CODES, check_solver
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.explain import RUNNERS_UP, explain, plan_or_instance
+from epd_opt.explain.explanation import NOT_THE_BEST_OF_ONE
 from epd_opt.explain.view import explanation_text
 from epd_opt.instance import Instance
 from epd_opt.plan import Plan
 from epd_opt.render import WIDTH
+from epd_opt.scenarios import one_case
 
 
 @click.command(name="explain")
@@ -32,6 +35,7 @@ from epd_opt.render import WIDTH
 @click.option("--time-limit", type=Finite(min=0, min_open=True), metavar="S", help="Seconds for all of it.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the solver.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
+@CASE
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
 def explain_command(
@@ -46,6 +50,7 @@ def explain_command(
     time_limit: float | None,
     threads: int | None,
     settings: tuple[str, ...],
+    scenario: str | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -58,7 +63,12 @@ def explain_command(
     if share is not None and not why_not:
         raise UsageError("--share: expected --why-not WHAT, the use that it is the least share of")
     options = {"name": solver, "gap": gap, "threads": threads}
-    given = _with(plan_or_instance(source, settings), {key: value for key, value in options.items() if value is not None})
+    taken = plan_or_instance(source, settings)
+    if isinstance(taken, Instance):
+        taken = one_case(taken, scenario)
+    elif scenario is not None:
+        raise UsageError(f"--scenario {scenario}: {NOT_THE_BEST_OF_ONE}")
+    given = _with(taken, {key: value for key, value in options.items() if value is not None})
     if isinstance(given, Instance):
         backend(given.solver.name)
     with progress(quiet=quiet, verbose=verbose) as say:

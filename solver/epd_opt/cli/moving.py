@@ -6,8 +6,10 @@ import click
 
 import epd_opt
 from epd_opt.cli.numbers import Finite
+from epd_opt.cli.plans import CASE
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.render import WIDTH
+from epd_opt.scenarios import one_case
 from epd_opt.sensitivity import break_even
 from epd_opt.sensitivity.moves_view import break_even_text
 
@@ -35,6 +37,7 @@ _ENDINGS = {"found": 0, "always": 0, "never": 0, "no_plan": 4, "unknown": 5}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the break-even as JSON instead of text.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
+@CASE
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
 def break_even_command(
@@ -49,6 +52,7 @@ def break_even_command(
     gap: float,
     as_json: bool,
     settings: tuple[str, ...],
+    scenario: str | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -65,7 +69,7 @@ def break_even_command(
     Exit codes: 0 answered, also where it always or never pays; 4 nothing serves the instance at an end of the range;
     5 the time passed before the answer.
     """
-    read = epd_opt.read(instance, overrides=list(settings))
+    read = one_case(epd_opt.read(instance, overrides=list(settings)), scenario)
     with progress(quiet=quiet, verbose=verbose) as say:
         found = break_even(
             read,

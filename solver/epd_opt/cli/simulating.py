@@ -8,7 +8,7 @@ import click
 
 from epd_opt.cli.numbers import Finite
 from epd_opt.cli.output import check_output, write_text
-from epd_opt.cli.plans import load_plan
+from epd_opt.cli.plans import SCENARIO, load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.extras import pyplot
@@ -53,6 +53,7 @@ _PICTURES = (".png", ".pdf", ".svg")
     metavar="WHAT@START[+LENGTH]",
     help="POOL[:REPLICAS], node=DEVICE[:NODES] or link=POOL:50ms, as in A:1@60s+120s; POOL is a name or its letter.",
 )
+@SCENARIO
 @click.option("--check", is_flag=True, help="Exit 7 where a target is missed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report (JSON) to this file.")
@@ -69,6 +70,7 @@ def simulate_command(
     seeds: int,
     routing: str,
     failures: tuple[str, ...],
+    scenario: str | None,
     check: bool,
     as_json: bool,
     output: str | None,
@@ -89,7 +91,7 @@ def simulate_command(
         if value is not None and trace is None:
             raise UsageError(f"{option}: says how a trace is read; give one with --trace FILE")
     given = trace and Trace(source=trace, form=form, time_unit=time_unit, tokens_per_image=image_tokens)
-    loaded = load_plan(plan)
+    loaded = load_plan(plan, scenario)
     with bar("simulating", quiet=quiet) as advance:
         found = simulate(
             loaded,

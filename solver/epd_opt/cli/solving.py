@@ -11,10 +11,12 @@ from epd_opt.backends import BACKENDS, backend
 from epd_opt.cli.gating import BREACHED, PERCENTAGE, baseline_gate
 from epd_opt.cli.numbers import Finite
 from epd_opt.cli.output import check_output
+from epd_opt.cli.plans import CASE
 from epd_opt.cli.terminal import echo_json, progress, wants_color, width
 from epd_opt.closing import closing_text, solve_and_simulate
 from epd_opt.errors import UsageError
 from epd_opt.render import WIDTH, plan_text
+from epd_opt.scenarios import one_case
 from epd_opt.wording import printable
 
 EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
@@ -32,6 +34,7 @@ EXIT_CODES = {"optimal": 0, "infeasible": 4, "feasible": 5, "stopped": 6}
 @click.option("--fail-above", type=Finite(min=0), metavar="USD_PER_REQUEST", help="Exit 7 if a request costs more.")
 @click.option("--baseline", metavar="PLAN", help="Say how the cost of a request compares with this plan's.")
 @click.option("--max-increase", type=PERCENTAGE, help="Exit 7 if a request costs so much more than in the baseline.")
+@CASE
 @click.option("--simulate", "simulated", is_flag=True, help="Simulate the plan and plan again where it misses or idles.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on standard error.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is going on.")
@@ -47,6 +50,7 @@ def solve(
     fail_above: float | None,
     baseline: str | None,
     max_increase: float | None,
+    scenario: str | None,
     simulated: bool,
     quiet: bool,
     verbose: bool,
@@ -62,7 +66,7 @@ def solve(
     options = {"solver.name": solver, "solver.gap": gap, "solver.time_limit_s": time_limit, "solver.threads": threads}
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
     with progress(quiet=quiet, verbose=verbose) as say:
-        read = epd_opt.read(instance, overrides=overrides)
+        read = one_case(epd_opt.read(instance, overrides=overrides), scenario)
         backend(read.solver.name)
         closed = solve_and_simulate(read, progress=say) if simulated else None
         plan = epd_opt.solve(read, progress=say) if closed is None else closed.plan

@@ -8,11 +8,12 @@ import click
 
 import epd_opt
 from epd_opt.cli.numbers import Finite
-from epd_opt.cli.plans import load_plan
+from epd_opt.cli.plans import CASE, SCENARIO, load_plan
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.extras import dask_executor
 from epd_opt.render import WIDTH
+from epd_opt.scenarios import one_case
 from epd_opt.sensitivity import Study, parse_vary, sensitivity, tolerance, usual_workers
 from epd_opt.sensitivity.view import study_text, tolerance_text
 from epd_opt.wording import printable
@@ -37,6 +38,7 @@ from epd_opt.wording import printable
     help="Share of the range within which such a value is found.",
 )
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
+@CASE
 @click.option("-q", "--quiet", is_flag=True, help="No notes and no progress on standard error.")
 def sensitivity_command(
     instance: str,
@@ -49,6 +51,7 @@ def sensitivity_command(
     no_switches: bool,
     width_share: float,
     settings: tuple[str, ...],
+    scenario: str | None,
     quiet: bool,
 ) -> int:
     """Plan INSTANCE again as inputs move, and say what keeping today's fleet costs.
@@ -66,7 +69,7 @@ def sensitivity_command(
         raise UsageError("sensitivity: --workers and --dask exclude each other")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise UsageError(f"-o {output}: expected a folder, and this is a file")
-    read = epd_opt.read(instance, overrides=list(settings))
+    read = one_case(epd_opt.read(instance, overrides=list(settings)), scenario)
     document = read.document()
     moved = [parse_vary(text, document) for text in vary]
     with bar("points", quiet=quiet) as advance:
@@ -111,8 +114,9 @@ def _save(study: Study, path: Path) -> None:
 @click.argument("plan", type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Print the tolerances as JSON instead of the table.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
+@SCENARIO
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-def tolerance_command(plan: str, as_json: bool, workers: int | None, quiet: bool) -> int:
+def tolerance_command(plan: str, as_json: bool, workers: int | None, scenario: str | None, quiet: bool) -> int:
     """Say how far each input may move before the bought fleet breaks a target.
 
     PLAN is a plan document, or - for standard input, and needs nothing else. Every class's rate, text, output and images
@@ -121,7 +125,8 @@ def tolerance_command(plan: str, as_json: bool, workers: int | None, quiet: bool
     loaded = load_plan(plan)
     threads = loaded.document.provenance.threads
     with bar("inputs", quiet=quiet) as advance:
-        report = tolerance(loaded, workers=usual_workers(threads) if workers is None else workers, progress=advance)
+        side_by_side = usual_workers(threads) if workers is None else workers
+        report = tolerance(loaded, scenario=scenario, workers=side_by_side, progress=advance)
     if as_json:
         echo_json(report.to_json())
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from epd_opt.backends import Clock, OutOfTime
 from epd_opt.document import PlanDocument
+from epd_opt.errors import UsageError
 from epd_opt.explain.asked import Target, Traffic, price_of_use, price_without, target, traffic
 from epd_opt.explain.binding import limit_facts, one_less, pool_facts, priced_limits
 from epd_opt.explain.document import Alternative, ExplanationDocument
@@ -22,6 +23,7 @@ from epd_opt.instance import Instance
 from epd_opt.pipeline import planned, solve, with_mends
 from epd_opt.plan import Plan
 from epd_opt.resolve import resolve
+from epd_opt.scenarios import demand_one_case
 
 RUNNERS_UP = 3
 
@@ -47,6 +49,12 @@ class Explanation(Held[ExplanationDocument]):
         from epd_opt.explain.view import explanation_html
 
         return explanation_html(self.document)
+
+
+NOT_THE_BEST_OF_ONE = (
+    "a fleet for several scenarios is not the best plan of any one of them: explain the plan of one, with "
+    "epd-opt explain INSTANCE --scenario NAME"
+)
 
 
 def explain(
@@ -85,6 +93,11 @@ def explain(
     say = progress or (lambda _: None)
     start = time.perf_counter()
     given = plan_or_instance(plan)
+    if isinstance(given, Plan):
+        if given.document.scenarios is not None:
+            raise UsageError(NOT_THE_BEST_OF_ONE)
+    else:
+        demand_one_case(given, "an explanation")
     instance = Instance(**given.document.instance_document) if isinstance(given, Plan) else given
     pools = [pool.name for pool in given.document.pools] if isinstance(given, Plan) else []
     uses = [target(text, instance, pools) for text in why_not]

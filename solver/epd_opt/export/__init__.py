@@ -8,6 +8,7 @@ from epd_opt.document import PlanDocument
 from epd_opt.errors import UsageError
 from epd_opt.export.exported import Exported
 from epd_opt.export.table import BINARY, EXPORTERS
+from epd_opt.scenario_plan import demand_one_workload
 
 __all__ = ["BINARY", "EXPORTERS", "Exported", "export"]
 
@@ -23,7 +24,7 @@ def export(document: PlanDocument, to: str) -> Exported:
     Raises
     ------
     UsageError
-        The target is unknown or needs a package that is absent, or the plan has no fleet.
+        The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios.
     """
     if to not in EXPORTERS:
         near = get_close_matches(to, EXPORTERS, n=1)
@@ -31,4 +32,5 @@ def export(document: PlanDocument, to: str) -> Exported:
         raise UsageError(f"found {to!r}, expected one of {', '.join(EXPORTERS)}{hint}")
     if document.cost is None:
         raise UsageError(f"the plan of {document.instance!r} is {document.status}: there is no fleet to export")
+    demand_one_workload(document)
     return EXPORTERS[to](document)

@@ -14,6 +14,7 @@ from epd_opt.document import Reason
 from epd_opt.formulation import build
 from epd_opt.infeasible import unservable
 from epd_opt.keeping.fleet import Fleet, Kept, free_of_limits, offered_to, serving, used_replicas
+from epd_opt.offering import Offering
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
 from epd_opt.solution import Solution
@@ -44,7 +45,7 @@ def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked) -> li
         reasons = [
             reason for _, reason in sorted(loosened, key=lambda hit: (hit[0], hit[1].limit, hit[1].request_class or ""))
         ]
-        reasons += _missing(fleet, resolved, solver)
+        reasons += missing_replicas(fleet, resolved, solver)
     except (OutOfTime, SolverFailed):
         pass
     return reasons
@@ -81,9 +82,9 @@ def _loosened(
     )
 
 
-def _missing(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Iterator[Reason]:
+def missing_replicas(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | None = None) -> Iterator[Reason]:
     """Replicas that the fleet's pools lack, as few sold units as possible, within a hundredth."""
-    offered = offered_to(fleet, resolved, solver)
+    offered = offered or offered_to(fleet, resolved, solver)
     if unservable(resolved, offered) is not None:
         return
     formulation = build(free_of_limits(prune(offered.problem)))

@@ -120,12 +120,17 @@ def offered_to(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Offering:
     return replace(offered, problem=replace(offered.problem, candidates=ours))
 
 
-def kept(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Kept:
+def kept(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | None = None) -> Kept:
     """Whether a fleet serves an instance within its targets and limits, with routing and operating points free, and what
     it costs at the instance's terms.
 
     All of the fleet is paid for, whether it is needed or not. Where its work takes energy, routing takes as little as the
     solver's gap allows.
+
+    Parameters
+    ----------
+    offered : Offering, optional
+        All operating points of the fleet's pools at the instance, where they are at hand.
 
     Raises
     ------
@@ -135,7 +140,7 @@ def kept(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Kept:
     held, missing = _held(fleet, resolved)
     if missing:
         return Kept(feasible=False, reasons=tuple(missing))
-    solution = serving(fleet, resolved, offered_to(fleet, resolved, solver), solver)
+    solution = serving(fleet, resolved, offered or offered_to(fleet, resolved, solver), solver)
     if not isinstance(solution, Solution):
         return solution
     cost = _cost(held, resolved, solution)

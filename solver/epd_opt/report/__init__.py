@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.report.page import page
+from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.sensitivity.document import STUDY_SCHEMA, StudyDocument
 from epd_opt.simulate.document import SIMULATION_SCHEMA, SimulationDocument
 from epd_opt.strict import document_of
@@ -37,7 +38,10 @@ def report_html(document: PlanDocument, *, study: Source | None = None, simulati
     ------
     InvalidInput
         Study or simulation cannot be read, or belong to another plan.
+    UsageError
+        The plan is for several scenarios.
     """
+    demand_one_workload(document)
     varied = None if study is None else _read(StudyDocument, study, "study", STUDY_SCHEMA)
     seen = None if simulation is None else _read(SimulationDocument, simulation, "simulation", SIMULATION_SCHEMA)
     if varied is not None:

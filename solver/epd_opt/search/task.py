@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
 from epd_opt.backends import Clock, Clocked, Outcome, Settings, SolverFailed
-from epd_opt.formulation import Formulation, Question
+from epd_opt.formulation import Formulation, OccasionsFormulation, Question
 from epd_opt.infeasible import limiting
 from epd_opt.offering import Offering, Screen, offering_at
 from epd_opt.problem import PlanningProblem
@@ -42,7 +42,7 @@ class Means:
         """The solver's."""
         return self.solver.clock
 
-    def solve(self, formulation: Formulation, settings: Settings | None = None) -> Outcome:
+    def solve(self, formulation: Formulation | OccasionsFormulation, settings: Settings | None = None) -> Outcome:
         """Solve a model.
 
         Raises

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.instance import Instance
+from epd_opt.scenarios import demand_one_case
 
 
 def at_given_rates(instance: Instance, what: str) -> None:
-    """Refuse objectives that choose the rates.
+    """Refuse scenarios, which have several, and objectives that choose the rates.
 
     Raises
     ------
     InvalidInput
         With the reason and the way out.
+    UsageError
+        The instance has scenarios.
     """
+    demand_one_case(instance, what)
     if instance.objective == "cost_per_request":
         return
     found = instance.objective if isinstance(instance.objective, str) else "a range of multiples"

@@ -18,6 +18,7 @@ from epd_opt.keeping.fleet import Fleet
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
+from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.given_rates import at_given_rates
@@ -129,6 +130,8 @@ def sensitivity(
     given = instance if isinstance(instance, Instance) else read(instance)
     backend(given.solver.name)
     at_given_rates(given, "a study")
+    if plan is not None:
+        demand_one_workload(plan.document)
     document = given.document()
     moved = _dimensions(vary, document)
     today = (solve(given, mends=False) if plan is None else plan).document

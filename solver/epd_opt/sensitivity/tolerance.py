@@ -20,6 +20,7 @@ from epd_opt.paths import get
 from epd_opt.plan import Plan
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.scaling import plain, scaled
+from epd_opt.scenario_plan import demand_one_workload, in_scenario
 from epd_opt.sensitivity.document import Shift, Tolerance, ToleranceDocument
 from epd_opt.sensitivity.executors import executor_of, in_order
 from epd_opt.sensitivity.point import clocked
@@ -88,6 +89,7 @@ class Work:
 def tolerance(
     plan: Plan | Mapping[str, Any] | str | Path,
     *,
+    scenario: str | None = None,
     workers: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -101,6 +103,8 @@ def tolerance(
 
     Parameters
     ----------
+    scenario : str, optional
+        Of a plan for several scenarios, the one that inputs move away from; all of the fleet serves it.
     workers, executor, progress
         As of :func:`epd_opt.sensitivity.study.sensitivity`; an input at a time.
 
@@ -108,11 +112,16 @@ def tolerance(
     ------
     InvalidInput
         Not a plan, or a plan without a fleet.
+    UsageError
+        A plan for several scenarios, and none of them is named, or one that it has not.
     """
-    document = (plan if isinstance(plan, Plan) else Plan.load(plan)).document
+    whole = (plan if isinstance(plan, Plan) else Plan.load(plan)).document
+    if scenario is None:
+        demand_one_workload(whole)
+    document = whole if scenario is None else in_scenario(whole, scenario)
     if document.cost is None:
         raise InvalidInput([Problem(path="status", message=f"the plan is {document.status}: it has no fleet")])
-    fleet = Fleet.of(document)
+    fleet = Fleet.of(whole)
     stated = Instance(**document.instance_document)
     works = [
         Work(document=stated.document(), cards=document.cards, multiple=document.multiple, fleet=fleet, moved=moved)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.plan import Plan
+from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.failures import Failure, parse_failure
 from epd_opt.simulate.fleet import resolved_plan
@@ -62,7 +63,7 @@ def simulate(
     InvalidInput
         The plan has no pools or is broken, or the trace makes no sense.
     UsageError
-        A failure names no pool or device of the plan.
+        A failure names no pool or device of the plan, or the plan is for several scenarios.
 
     Examples
     --------
@@ -76,6 +77,7 @@ def simulate(
     """
     plan = plan if isinstance(plan, Plan) else Plan.load(plan)
     document = plan.document
+    demand_one_workload(document)
     if not document.pools:
         found = f"the plan is {document.status} and has no pools"
         raise InvalidInput([Problem(path="pools", message=found, hint="there is nothing to simulate")])

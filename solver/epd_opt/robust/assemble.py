@@ -1,0 +1,267 @@
+"""From a fleet for all scenarios to the plan document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from epd_opt import document as doc
+from epd_opt.accounting import Holding, pool_units, total_usd_per_hour
+from epd_opt.assemble import device_uses, plan_document, what_serves
+from epd_opt.bound import proved_bound, proved_over_occasions
+from epd_opt.document import HOURS_PER_MONTH, PlanDocument
+from epd_opt.economics import Served as Service
+from epd_opt.economics import prices_dated, unit_costs
+from epd_opt.economics import served as service_of
+from epd_opt.formulation import Formulation
+from epd_opt.instance import Instance
+from epd_opt.problem import Aim, measured
+from epd_opt.resolve import Resolved
+from epd_opt.robust.money import Running, held_in_each, requests_per_hour, shared_costs
+from epd_opt.robust.scene import Physical
+from epd_opt.robust.search import FleetFound, Served, running
+
+
+def robust_document(
+    instance: Instance,
+    found: FleetFound,
+    aim: Aim,
+    *,
+    singles: Sequence[doc.SinglePlan],
+    reduced: bool,
+    note: str,
+    start: float,
+) -> PlanDocument:
+    """The document of a plan for several scenarios.
+
+    Parameters
+    ----------
+    singles : sequence of SinglePlan
+        Plans for one workload alone, without what they compare with.
+    reduced : bool
+        Whether the solver's bound is one over some of the pools alone; then those of the single plans must do.
+    """
+    first = found.served[0].scene.resolved
+    held = held_in_each(found, aim)
+    results = [_result(served, own, first) for served, own in zip(found.served, held, strict=True)]
+    costs = [(result.weight, result.usd_per_hour) for result in results]
+    value, expected = measured(aim, costs), measured(Aim(), costs)
+    bound, gap = _proved(found, aim, singles, value, reduced=reduced)
+    wanted = instance.solver.gap
+    proved = (found.outcome.termination == "optimal" and found.unchanged and not reduced) or gap <= wanted
+    pools, sized_by = _standing(found, results, held)
+    requests = math.fsum(s.scene.case.weight * requests_per_hour(s.scene.offered.problem) for s in found.served)
+    lower = bound if aim.minimise == "expected_cost" else _alone(singles, found, Aim(held_share=aim.held_share), expected)
+    problem = found.served[0].scene.offered.problem
+    weighed = [(result.weight, own) for result, own in zip(results, held, strict=True)]
+    average = {
+        name: replace(way, usd_per_hour=measured(Aim(), [(weight, own[name].usd_per_hour) for weight, own in weighed]))
+        for name, way in held[0].items()
+    }
+    devices = device_uses(problem, average)
+    document = plan_document(
+        replace(first, instance=instance, warnings=_common_warnings(found)),
+        found.outcome,
+        start,
+        status="optimal" if proved else "feasible",
+        cost=doc.Cost(
+            usd_per_hour=expected,
+            usd_per_request=expected / requests if requests > 0 else None,
+            usd_per_month=expected * HOURS_PER_MONTH,
+            capex_usd=math.fsum(problem.offer(name).capex_usd * way.bought for name, way in average.items()),
+            power_kw=math.fsum(problem.offer(name).power_w * way.installed for name, way in average.items()) / 1e3,
+            bound_usd_per_hour=min(lower, expected),
+            gap=0.0 if expected == 0.0 else (expected - min(lower, expected)) / expected,
+            billed_usd_per_hour=math.fsum(use.billed_usd_per_hour or 0.0 for use in devices.values()),
+            upfront_usd=math.fsum(problem.offer(name).upfront_usd * way.bought for name, way in average.items()),
+        ),
+        pools=pools,
+        devices=devices,
+        costs=unit_costs(expected, _expected_service(found)),
+        prices=prices_dated(first, average),
+        scenarios=results,
+        robust=doc.RobustResult(
+            minimise=aim.minimise,
+            cvar_level=aim.level if aim.minimise == "cvar" else None,
+            served_share=aim.held_share,
+            held_share=math.fsum(result.weight for result in results if result.targets_met),
+            objective_usd_per_hour=value,
+            bound_usd_per_hour=bound,
+            gap=gap,
+            expected_usd_per_hour=expected,
+            worst_usd_per_hour=max(cost for _, cost in costs),
+            sized_by=sized_by,
+            single_plans=[_compared(single, aim, results, value) for single in singles],
+            note=note,
+        ),
+    )
+    return document.model_copy(update={"cards": _cards(found)})
+
+
+def _expected_service(found: FleetFound) -> Service:
+    """What is served in an hour on average; unknown where one scenario does not tell."""
+    pairs = [(served.scene.case.weight, service_of(served.scene.resolved)) for served in found.served]
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return measured(Aim(), list(zip((w for w, _ in pairs), known, strict=True))) if len(known) == len(pairs) else None
+
+    return Service(
+        requests=mean([service.requests for _, service in pairs]) or 0.0,
+        images=mean([service.images for _, service in pairs]) or 0.0,
+        input_tokens=mean([service.input_tokens for _, service in pairs]),
+        output_tokens=mean([service.output_tokens for _, service in pairs]),
+    )
+
+
+def _result(served: Served, held: Mapping[str, Holding], first: Resolved) -> doc.ScenarioResult:
+    """What one scenario gets."""
+    scene = served.scene
+    cost = total_usd_per_hour(held)
+    requests = requests_per_hour(scene.offered.problem)
+    pools: list[doc.Pool] = []
+    classes: dict[str, doc.ClassResult] = {}
+    warnings = [text for text in scene.resolved.warnings if text not in first.warnings]
+    if served.solution is not None:
+        units = pool_units(scene.offered.problem, served.solution.pools)
+        runs = [
+            Running(device=pool.candidate.device, units=float(unit))
+            for pool, unit in zip(served.solution.pools, units, strict=True)
+        ]
+        what = what_serves(scene.resolved, scene.offered, served.solution, shared_costs(runs, held))
+        pools, classes = what.pools, what.classes
+        warnings += dict.fromkeys(what.warnings)
+    return doc.ScenarioResult(
+        name=scene.case.name,
+        weight=scene.case.weight,
+        targets_met=served.solution is not None,
+        served_share=served.share,
+        usd_per_hour=cost,
+        usd_per_request=cost / requests if requests > 0 else None,
+        pools=pools,
+        classes=classes,
+        devices=device_uses(scene.offered.problem, held),
+        unit_costs=unit_costs(cost, service_of(scene.resolved)),
+        warnings=warnings,
+    )
+
+
+def _common_warnings(found: FleetFound) -> tuple[str, ...]:
+    """Warnings of the first scenario; those of others that it has not stand with them."""
+    return found.served[0].scene.resolved.warnings
+
+
+def _standing(
+    found: FleetFound, results: Sequence[doc.ScenarioResult], held: Sequence[Mapping[str, Holding]]
+) -> tuple[list[doc.Pool], dict[str, str]]:
+    """The physical pools that stand, each as it runs in the scenario that asks for the most of it, and those scenarios."""
+    spare = found.served[0].scene.offered.problem.spare_replicas
+    chosen: dict[Physical, tuple[doc.ScenarioResult, doc.Pool]] = {}
+    for physical, count in found.stands.items():
+        asking = [
+            (result, served)
+            for result, served in zip(results, found.served, strict=True)
+            if running(served.scene, served.solution).get(physical) == count
+        ]
+        result, served = max(asking, key=lambda pair: pair[0].weight)
+        assert served.solution is not None
+        points = [
+            pool for pool, own in zip(result.pools, served.solution.pools, strict=True) if own.candidate.physical == physical
+        ]
+        chosen[physical] = result, max(points, key=lambda pool: pool.replicas)
+    units = {
+        physical: float(count * pool.devices / (pool.replicas + pool.spare_replicas))
+        for physical, count in found.stands.items()
+        for _, pool in [chosen[physical]]
+    }
+    names = _names(found)
+    runs = [Running(device=physical[0], units=units[physical]) for physical in found.stands]
+    weights = [result.weight for result in results]
+    each = [shared_costs(runs, own) for own in held]
+    pools, sized_by = [], {}
+    for index, (physical, count) in enumerate(found.stands.items()):
+        result, pool = chosen[physical]
+        taken = units[physical]
+        sized_by[names[physical]] = result.name
+        pools.append(
+            pool.model_copy(
+                update={
+                    "name": names[physical],
+                    "replicas": count - spare,
+                    "spare_replicas": spare,
+                    "devices": int(taken) if taken == int(taken) else taken,
+                    "usd_per_hour": math.fsum(w * own[index] for w, own in zip(weights, each, strict=True)),
+                }
+            )
+        )
+    return pools, sized_by
+
+
+def _names(found: FleetFound) -> dict[Physical, str]:
+    """Names of the physical pools, with the device entry where two share one."""
+    several = [name for _, name in found.stands]
+    return {
+        physical: f"{physical[1]} on {physical[0]}" if several.count(physical[1]) > 1 else physical[1]
+        for physical in found.stands
+    }
+
+
+def _proved(
+    found: FleetFound, aim: Aim, singles: Sequence[doc.SinglePlan], value: float, *, reduced: bool
+) -> tuple[float, float]:
+    """Bound on what is minimised, and the relative gap."""
+    bound = _alone(singles, found, aim, value)
+    if isinstance(found.formulation, Formulation):
+        bound = max(bound, proved_bound(found.formulation, found.outcome, value)[0])
+    elif not reduced:
+        bound = max(bound, proved_over_occasions(found.formulation, found.outcome, value)[0])
+    return bound, 0.0 if value == 0.0 else (value - bound) / value
+
+
+def _alone(singles: Sequence[doc.SinglePlan], found: FleetFound, aim: Aim, value: float) -> float:
+    """What no fleet has less of, because none serves any scenario for less than the best one for it alone; 0 where that is
+    not known, or where scenarios may be left unserved."""
+    bounds = {single.planned_for: single.bound_usd_per_hour for single in singles}
+    each = [(served.scene.case.weight, bounds.get(served.scene.case.name)) for served in found.served]
+    known = [(weight, bound) for weight, bound in each if bound is not None]
+    if aim.held_share < 1.0 or len(known) < len(each):
+        return 0.0
+    return min(value, measured(aim, known))
+
+
+def _compared(single: doc.SinglePlan, aim: Aim, results: Sequence[doc.ScenarioResult], value: float) -> doc.SinglePlan:
+    """A single plan with what is minimised over the scenarios for its fleet, where it holds in as many as must."""
+    if not single.scenarios:
+        return single
+    costs = [(result.weight, single.scenarios[result.name].usd_per_hour) for result in results]
+    known = [(weight, cost) for weight, cost in costs if cost is not None]
+    if len(known) < len(costs):
+        return single
+    own = measured(aim, known)
+    regret = own - value
+    return single.model_copy(
+        update={
+            "objective_usd_per_hour": own,
+            "regret_usd_per_hour": 0.0 if abs(regret) <= 1e-9 * max(1.0, value) else regret,
+        }
+    )
+
+
+def _cards(found: FleetFound) -> dict[str, Any]:
+    """Cards of all scenarios, with all that their sources of times were told."""
+    merged: dict[str, Any] = {}
+    for served in found.served:
+        resolved = served.scene.resolved
+        told = {e.name: dict(e.source.embedded()) for e in resolved.entries if e.source is not None and e.source.embedded()}
+        merged = _joined(merged, {**resolved.cards, **({"performance": told} if told else {})})
+    return merged
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(one)
+    for key, value in other.items():
+        inner = result.get(key)
+        result[key] = _joined(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return result

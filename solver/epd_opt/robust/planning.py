@@ -1,0 +1,59 @@
+"""The whole trip from an instance with scenarios to a verified plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from epd_opt.assemble import infeasible_document, stopped_document
+from epd_opt.backends import Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.instance import Instance, Robust
+from epd_opt.plan import Plan
+from epd_opt.problem import Aim
+from epd_opt.resolve import Resolved, resolve
+from epd_opt.robust.assemble import robust_document
+from epd_opt.robust.scene import scenes_of
+from epd_opt.robust.search import NoFleet, best_fleet
+from epd_opt.robust.singles import single_plans
+from epd_opt.search import Task
+from epd_opt.verify import verify
+
+
+def plan_for_scenarios(
+    instance: Instance, clock: Clock, *, start: float, say: Callable[[str], None] = lambda _: None
+) -> Plan:
+    """The fleet that is best over the scenarios of an instance, verified in each of them, or why there is none.
+
+    The clock is for the plan itself. Plans for one workload alone, to compare with, have as much time again.
+
+    Raises
+    ------
+    InvalidInput, SolverFailed, VerificationError
+        As :func:`epd_opt.solve`.
+    """
+    solver = Clocked(solver=backend(instance.solver.name), clock=clock)
+    aim = aim_of(instance)
+
+    def task_of(resolved: Resolved) -> Task:
+        return Task.of(resolved, solver, say)
+
+    try:
+        scenes = scenes_of(instance, task_of)
+        found = best_fleet(scenes, aim, task_of(scenes.each[0].resolved).means)
+    except OutOfTime:
+        return Plan(stopped_document(resolve(instance), out_of_time(solver), start))
+    if isinstance(found, NoFleet):
+        if found.why is not None:
+            return Plan(infeasible_document(resolve(instance), found.why, found.outcome, start))
+        return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
+    later = Clocked(solver=solver.solver, clock=Clock(0.0 if clock.stopped else instance.solver.time_limit_s))
+    singles, note = single_plans(instance, scenes, lambda resolved: Task.of(resolved, later, say), start)
+    plan = Plan(robust_document(instance, found, aim, singles=singles, reduced=scenes.reduced, note=note, start=start))
+    verify(plan)
+    return plan
+
+
+def aim_of(instance: Instance) -> Aim:
+    """What an instance wants to be best at."""
+    wanted = instance.robust or Robust()
+    level = wanted.level if wanted.minimise == "cvar" else 0.0
+    return Aim(minimise=wanted.minimise, level=level, held_share=wanted.served_share)

@@ -1,0 +1,202 @@
+"""One scenario of a plan for several: as a plan of its own, and whether all of them hang together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool, ScenarioResult
+from epd_opt.errors import UsageError
+from epd_opt.instance import Instance
+from epd_opt.problem import Aim, measured
+from epd_opt.scenarios import Case, cases
+
+_RELATIVE = 1e-6
+
+
+def demand_one_workload(document: PlanDocument) -> None:
+    """Refuse a plan for several scenarios, where a plan for one workload is needed.
+
+    Raises
+    ------
+    UsageError
+        It is one; its scenarios are named.
+    """
+    if document.scenarios is not None:
+        raise UsageError(
+            f"the plan is for several scenarios ({_names(document)}), each served its own way: take one of them, with "
+            "--scenario NAME or plan.in_scenario(NAME)"
+        )
+
+
+def _names(document: PlanDocument) -> str:
+    return ", ".join(result.name for result in document.scenarios or ())
+
+
+def in_scenario(document: PlanDocument, name: str) -> PlanDocument:
+    """The plan in one of its scenarios: what runs there, and all of the fleet at the prices there.
+
+    Raises
+    ------
+    UsageError
+        There is no such scenario, or its targets are not met, so that nothing is planned for it.
+    """
+    if name not in {result.name for result in document.scenarios or ()}:
+        has = f"has {_names(document)}" if document.scenarios else "is for one workload, without scenarios"
+        raise UsageError(f"found the scenario {name!r}; the plan {has}")
+    result = _named(document, name)
+    if not result.targets_met:
+        raise UsageError(
+            f"in scenario {name!r} the fleet serves {result.served_share:.0%} of the demand within all targets, "
+            "so that nothing is planned for it"
+        )
+    return view(document, name)
+
+
+def _named(document: PlanDocument, name: str) -> ScenarioResult:
+    return next(result for result in document.scenarios or () if result.name == name)
+
+
+def _cases(document: PlanDocument) -> dict[str, Case]:
+    return {case.name: case for case in cases(Instance(**document.instance_document))}
+
+
+def view(document: PlanDocument, name: str) -> PlanDocument:
+    """The same whether or not targets are met; where they are not, nothing runs."""
+    result, case = _named(document, name), _cases(document)[name]
+    assert document.cost is not None
+    assert document.robust is not None
+    cost = result.usd_per_hour
+    bounds = [s.bound_usd_per_hour for s in document.robust.single_plans if s.planned_for == result.name]
+    bound = min(cost, bounds[0] or 0.0) if bounds else 0.0
+    return document.model_copy(
+        update={
+            "instance": case.instance.name,
+            "status": "feasible",
+            "cost": document.cost.model_copy(
+                update={
+                    "usd_per_hour": cost,
+                    "usd_per_request": result.usd_per_request,
+                    "usd_per_month": cost * HOURS_PER_MONTH,
+                    "bound_usd_per_hour": bound,
+                    "gap": 0.0 if cost == 0.0 else (cost - bound) / cost,
+                    "billed_usd_per_hour": math.fsum(use.billed_usd_per_hour or 0.0 for use in result.devices.values()),
+                }
+            ),
+            "pools": result.pools,
+            "classes": result.classes,
+            "devices": result.devices,
+            "unit_costs": result.unit_costs,
+            "warnings": [*document.warnings, *result.warnings],
+            "instance_document": case.instance.document(),
+            "scenarios": None,
+            "robust": None,
+        }
+    )
+
+
+def disagreements(document: PlanDocument) -> Iterator[str]:
+    """Where the scenarios of a plan and its fleet do not hang together; what a scenario is by itself is checked apart."""
+    results, robust, cost = document.scenarios or [], document.robust, document.cost
+    if robust is None or cost is None:
+        yield "a plan with scenarios has no account of what is minimised over them"
+        return
+    known = _cases(document)
+    if [result.name for result in results] != list(known):
+        yield "the scenarios are not those of the instance"
+        return
+    stands = {_physical(pool): pool.replicas + pool.spare_replicas for pool in document.pools}
+    if len(stands) < len(document.pools):
+        yield "a physical pool stands twice"
+    for result in results:
+        if not _close(result.weight, known[result.name].weight):
+            yield f"scenario {result.name!r} weighs {result.weight:.6g}, the instance says {known[result.name].weight:.6g}"
+        if result.targets_met != (result.served_share >= 1.0):
+            yield f"scenario {result.name!r} serves {result.served_share:.6g} of its demand and says otherwise"
+        yield from _running(result, stands)
+        for name, use in result.devices.items():
+            whole = document.devices.get(name)
+            if whole is None or (whole.used, whole.owned, whole.bought) != (use.used, use.owned, use.bought):
+                yield f"scenario {result.name!r} holds other units of {name} than the fleet"
+        if set(document.devices) != set(result.devices):
+            yield f"scenario {result.name!r} holds other devices than the fleet"
+        if not _close(math.fsum(use.usd_per_hour for use in result.devices.values()), result.usd_per_hour):
+            yield f"the devices of scenario {result.name!r} do not cost {result.usd_per_hour:.6g} USD/h"
+        requests = 3600.0 * math.fsum(_means(known[result.name].instance))
+        if requests and not _close((result.usd_per_request or 0.0) * requests, result.usd_per_hour):
+            yield f"cost per request in scenario {result.name!r} does not follow from its hourly cost"
+    yield from _units(document)
+    yield from _values(document, known)
+
+
+def _physical(pool: Pool) -> tuple[object, ...]:
+    """What tells physical pools apart: the measured worker, or device entry, placement and degrees."""
+    if pool.provenance == "measured":
+        return (pool.device, pool.key)
+    cut = pool.parallelism
+    return (pool.device, pool.placement, cut.tensor, cut.pipeline, cut.attention_data, cut.expert)
+
+
+def _running(result: ScenarioResult, stands: dict[tuple[object, ...], int]) -> Iterator[str]:
+    running: dict[tuple[object, ...], int] = {}
+    for pool in result.pools:
+        running[_physical(pool)] = running.get(_physical(pool), 0) + pool.replicas + pool.spare_replicas
+    for physical, count in running.items():
+        if count > stands.get(physical, 0):
+            what = " ".join(str(part) for part in physical[:2])
+            yield f"scenario {result.name!r} runs {count} replicas of {what}, {stands.get(physical, 0)} stand"
+
+
+def _units(document: PlanDocument) -> Iterator[str]:
+    for name in sorted({pool.device for pool in document.pools} | set(document.devices)):
+        taken = math.fsum(pool.devices for pool in document.pools if pool.device == name)
+        use = document.devices.get(name)
+        if use is None or use.used < taken - _RELATIVE or use.bought + use.owned < use.used:
+            yield f"the units of {name} do not cover the {taken:g} that the pools take"
+
+
+def _means(instance: Instance) -> Iterator[float]:
+    for request in instance.workload.classes:
+        if request.rate_per_s > 0:
+            yield request.rate_per_s if request.mean_rate_per_s is None else request.mean_rate_per_s
+
+
+def _values(document: PlanDocument, known: dict[str, Case]) -> Iterator[str]:
+    """What is said of costs over the scenarios."""
+    results, robust, cost = document.scenarios or [], document.robust, document.cost
+    assert robust is not None
+    assert cost is not None
+    costs = [(result.weight, result.usd_per_hour) for result in results]
+    expected = measured(Aim(), costs)
+    aim = Aim(minimise=robust.minimise, level=robust.cvar_level or 0.0, held_share=robust.served_share)
+    said = (
+        ("what is minimised", robust.objective_usd_per_hour, measured(aim, costs)),
+        ("the expected cost", robust.expected_usd_per_hour, expected),
+        ("the largest cost", robust.worst_usd_per_hour, max(value for _, value in costs)),
+        ("the cost of the plan", cost.usd_per_hour, expected),
+        ("the cost of a month", cost.usd_per_month, expected * HOURS_PER_MONTH),
+        ("the cost of the pools", math.fsum(pool.usd_per_hour for pool in document.pools), expected),
+        ("what is billed for an hour", cost.billed_usd_per_hour or 0.0, measured(Aim(), _billed(results))),
+        ("the cost of the devices", math.fsum(use.usd_per_hour for use in document.devices.values()), expected),
+    )
+    for what, value, right in said:
+        if not _close(value, right):
+            yield f"{what} is {right:.6g} USD, the plan says {value:.6g}"
+    requests = 3600.0 * math.fsum(result.weight * math.fsum(_means(known[result.name].instance)) for result in results)
+    if requests and not _close((cost.usd_per_request or 0.0) * requests, expected):
+        yield "cost per request does not follow from the expected cost"
+    if not robust.bound_usd_per_hour <= robust.objective_usd_per_hour * (1 + _RELATIVE) + 1e-9:
+        yield f"the bound {robust.bound_usd_per_hour:.6g} lies above {robust.objective_usd_per_hour:.6g}"
+    if not cost.bound_usd_per_hour <= cost.usd_per_hour * (1 + _RELATIVE) + 1e-9:
+        yield f"the bound {cost.bound_usd_per_hour:.6g} lies above the cost {cost.usd_per_hour:.6g}"
+    held = math.fsum(result.weight for result in results if result.targets_met)
+    if not _close(held, robust.held_share) or held < robust.served_share - 1e-6:
+        yield f"targets hold in {held:.6g} of the weight, {robust.served_share:.6g} is wanted"
+
+
+def _billed(results: Sequence[ScenarioResult]) -> list[tuple[float, float]]:
+    return [(r.weight, math.fsum(use.billed_usd_per_hour or 0.0 for use in r.devices.values())) for r in results]
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=_RELATIVE, abs_tol=1e-9)
