@@ -72,11 +72,15 @@ class Plan(Held[PlanDocument]):
         return Plan(in_scenario(self.document, name))
 
     def to_frame(self) -> pd.DataFrame:
-        """Pools as a table, one row each; needs pandas (``pip install 'epd-opt[plot]'``)."""
+        """Pools as a table, one row each, or one for each scenario that they run in; needs pandas
+        (``pip install 'epd-opt[plot]'``)."""
         from epd_opt.extras import pandas
 
+        results = self.document.scenarios
+        running = [(result, pool) for result in results or () for pool in result.pools]
         rows = [
             {
+                **({} if result is None else {"scenario": result.name, "weight": result.weight}),
                 "pool": pool.name,
                 "placement": pool.placement,
                 "device": pool.device,
@@ -86,7 +90,7 @@ class Plan(Held[PlanDocument]):
                 "binding": ", ".join(pool.binding),
                 **{f"serves {name}": rate for name, rate in pool.serves.items()},
             }
-            for pool in self.document.pools
+            for result, pool in ([(None, pool) for pool in self.document.pools] if results is None else running)
         ]
         return pandas().DataFrame(rows)
 
@@ -179,6 +183,14 @@ def _disagreements(document: PlanDocument) -> Iterator[tuple[str, str]]:
     for index, pool in enumerate(document.pools):
         if pool.replicas < 1:
             yield f"pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"
+    for scenario in document.scenarios or ():
+        runs = {pool.name for pool in scenario.pools}
+        for index, pool in enumerate(scenario.pools):
+            if pool.replicas < 1:
+                yield f"scenarios.{scenario.name}.pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"
+        for name, result in scenario.classes.items():
+            for pool_name in sorted({passed for route in result.routes for passed in route.pools} - runs):
+                yield f"scenarios.{scenario.name}.classes.{name}.routes", f"the scenario runs no pool {pool_name!r}"
     for name, result in document.classes.items():
         for pool_name in sorted({passed for route in result.routes for passed in route.pools} - known):
             yield f"classes.{name}.routes", f"the plan has no pool {pool_name!r}"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from epd_opt.document import ClassResult, Cost, DeviceUse, Infeasibility, Mend, PlanDocument, Pool
+from epd_opt.document import Cost, DeviceUse, Infeasibility, Mend, PlanDocument, Pool, RobustResult
+from epd_opt.scenario_view import robust_headline, robust_tables
+from epd_opt.tables import against, name_text, ruled, spaced, ways_text
 from epd_opt.wording import (
     fullest,
     labels,
@@ -28,8 +27,6 @@ from epd_opt.wording import (
 )
 
 WIDTH = 100
-_RULED = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-_NAME = "cyan"
 _SLACK = 0.8
 """Below this utilisation a single replica is there because less than one cannot be."""
 
@@ -87,6 +84,13 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             _line((printable(document.instance), "bold"), (": stopped without a plan", "bold yellow")),
             Text("  allow more time with --time-limit (or solver.time_limit_s), or offer fewer devices and degrees"),
         ]
+    elif document.robust is not None:
+        parts = [
+            *robust_headline(document, document.robust, _robust_proof(document, document.robust)),
+            *robust_tables(document, document.robust),
+            _devices(document, document.cost),
+            *_origin(document),
+        ]
     else:
         parts = [
             *_headline(document, document.cost),
@@ -137,6 +141,11 @@ def _proof(proved: bool, gap: float, otherwise: str) -> tuple[str, str]:
     return ("proved optimal" if gap < 5e-5 else f"proved within {gap:.2%} of the optimum"), "green"
 
 
+def _robust_proof(document: PlanDocument, robust: RobustResult) -> tuple[str, str]:
+    lowest = f"not proved: the optimum may be as low as {money(robust.bound_usd_per_hour)}/h"
+    return _proof(document.status == "optimal", robust.gap, lowest)
+
+
 def _gap(document: PlanDocument) -> float:
     """The gap that was asked for."""
     gap: float = document.instance_document["solver"]["gap"]
@@ -147,24 +156,6 @@ def _count(number: float, thing: str) -> str:
     return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
 
 
-def ruled(*columns: str) -> Table:
-    """A table of these columns; a leading ``>`` puts a column's cells to the right."""
-    table = Table(box=_RULED, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        title = column.removeprefix(">")
-        width = max(len(line) for line in title.split("\n"))
-        table.add_column(title, justify="left" if title == column else "right", overflow="fold", min_width=width or 1)
-    return table
-
-
-def _spaced(table: Table) -> Padding:
-    return Padding(table, (1, 0, 0, 0), expand=False)
-
-
-def _name(text: str) -> Text:
-    return Text(printable(text), style=_NAME)
-
-
 def _pools(document: PlanDocument, *, wide: bool) -> Padding:
     table = ruled("", "pool", ">replicas", ">devices", "requests/s", ">$/h")
     for letter, pool in zip(labels(document.pools).values(), document.pools, strict=True):
@@ -172,13 +163,13 @@ def _pools(document: PlanDocument, *, wide: bool) -> Padding:
         serves = [f"{printable(name)} {significant(rate)}" for name, rate in pool.serves.items()]
         table.add_row(
             Text(letter, style="bold"),
-            _name(pool.name),
+            name_text(pool.name),
             f"{pool.replicas}{spare}",
             f"{pool.devices:g}",
             Text((", " if wide else "\n").join(serves)),
             f"{pool.usd_per_hour:,.2f}",
         )
-    return _spaced(table)
+    return spaced(table)
 
 
 def _classes(document: PlanDocument) -> Padding:
@@ -192,42 +183,21 @@ def _classes(document: PlanDocument) -> Padding:
         ">$/request",
     )
     letters = labels(document.pools)
-    ways = {name: _ways(result, letters) for name, result in document.classes.items()}
+    ways = {name: ways_text(result, letters) for name, result in document.classes.items()}
     table.add_column("way", min_width=max((len(line) for way in ways.values() for line in way.split("\n")), default=1))
     targets = {c["name"]: c.get("slo") or {} for c in document.instance_document["workload"]["classes"]}
     for name, result in document.classes.items():
         slo = targets.get(name, {})
         table.add_row(
-            _name(name),
+            name_text(name),
             significant(result.rate_per_s),
-            _against(result.ttft_ms, slo, "ttft"),
-            _against(result.itl_ms, slo, "itl"),
-            *([_against(result.e2e_ms, slo, "e2e")] if whole else []),
+            against(result.ttft_ms, slo, "ttft"),
+            against(result.itl_ms, slo, "itl"),
+            *([against(result.e2e_ms, slo, "e2e")] if whole else []),
             money(result.usd_per_request).removeprefix("$"),
             ways[name],
         )
-    return _spaced(table)
-
-
-def _against(value: float | None, slo: dict[str, Any], which: str) -> Text:
-    """A predicted time, its target and the percentile both are meant at."""
-    target = slo.get(f"{which}_ms")
-    if target is None:
-        return Text(milliseconds(value))
-    percentile = slo.get(f"{which}_percentile") or slo.get("percentile", 95)
-    met = value is None or value <= target * (1 + 1e-6)
-    return _line((milliseconds(value), "" if met else "bold red"), (f" of {significant(target)} p{percentile:g}", ""))
-
-
-def _ways(result: ClassResult, letters: dict[str, str]) -> str:
-    if not result.routes:
-        return "-"
-    ways = sorted(result.routes, key=lambda way: -way.rate_per_s)
-    return "\n".join(
-        " → ".join(letters[pool] for pool in way.pools)
-        + (f" {share(way.rate_per_s / result.rate_per_s)}" if len(ways) > 1 else "")
-        for way in ways
-    )
+    return spaced(table)
 
 
 def _binding(document: PlanDocument, *, wide: bool) -> Iterator[Padding]:
@@ -245,7 +215,7 @@ def _binding(document: PlanDocument, *, wide: bool) -> Iterator[Padding]:
                 *(also if wide else []),
             )
     if table.row_count:
-        yield _spaced(table)
+        yield spaced(table)
 
 
 def _settings(document: PlanDocument) -> Iterator[Padding]:
@@ -274,7 +244,7 @@ def _settings(document: PlanDocument) -> Iterator[Padding]:
             milliseconds(point.wait_ms) if point.wait_ms else "-",
         )
     if table.row_count:
-        yield _spaced(table)
+        yield spaced(table)
 
 
 def _degrees(pool: Pool) -> str:
@@ -298,7 +268,7 @@ def _devices(document: PlanDocument, cost: Cost) -> Padding:
     )
     for name, use in document.devices.items():
         table.add_row(
-            _name(name),
+            name_text(name),
             f"{use.used}",
             f"{use.owned}",
             f"{use.bought}",
@@ -306,7 +276,7 @@ def _devices(document: PlanDocument, cost: Cost) -> Padding:
             f"{use.usd_per_hour:,.2f}",
             share(use.usd_per_hour / cost.usd_per_hour) if cost.usd_per_hour else "-",
         )
-    return _spaced(table)
+    return spaced(table)
 
 
 def _stock(use: DeviceUse) -> str:

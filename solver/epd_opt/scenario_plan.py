@@ -105,7 +105,7 @@ def disagreements(document: PlanDocument) -> Iterator[str]:
     if [result.name for result in results] != list(known):
         yield "the scenarios are not those of the instance"
         return
-    stands = {_physical(pool): pool.replicas + pool.spare_replicas for pool in document.pools}
+    stands = {physical_of(pool): pool.replicas + pool.spare_replicas for pool in document.pools}
     if len(stands) < len(document.pools):
         yield "a physical pool stands twice"
     for result in results:
@@ -129,7 +129,7 @@ def disagreements(document: PlanDocument) -> Iterator[str]:
     yield from _values(document, known)
 
 
-def _physical(pool: Pool) -> tuple[object, ...]:
+def physical_of(pool: Pool) -> tuple[object, ...]:
     """What tells physical pools apart: the measured worker, or device entry, placement and degrees."""
     if pool.provenance == "measured":
         return (pool.device, pool.key)
@@ -140,7 +140,7 @@ def _physical(pool: Pool) -> tuple[object, ...]:
 def _running(result: ScenarioResult, stands: dict[tuple[object, ...], int]) -> Iterator[str]:
     running: dict[tuple[object, ...], int] = {}
     for pool in result.pools:
-        running[_physical(pool)] = running.get(_physical(pool), 0) + pool.replicas + pool.spare_replicas
+        running[physical_of(pool)] = running.get(physical_of(pool), 0) + pool.replicas + pool.spare_replicas
     for physical, count in running.items():
         if count > stands.get(physical, 0):
             what = " ".join(str(part) for part in physical[:2])

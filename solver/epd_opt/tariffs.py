@@ -12,8 +12,9 @@ from rich.text import Text
 from epd_opt.document import PlanDocument, Tariff, UnitCost
 from epd_opt.economics import tariffs, unpriced
 from epd_opt.instance import Instance
-from epd_opt.render import WIDTH, ruled, view_text
+from epd_opt.render import WIDTH, view_text
 from epd_opt.resolve import resolve
+from epd_opt.tables import ruled
 from epd_opt.wording import money, printable, significant
 
 TARIFFS_SCHEMA = "epd-opt/tariffs/v1"

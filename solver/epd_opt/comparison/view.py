@@ -12,7 +12,8 @@ from rich.text import Text
 
 from epd_opt.comparison.document import ClassFacts, ComparisonDocument, Difference, PoolFacts
 from epd_opt.document import Cost
-from epd_opt.render import WIDTH, ruled, view_text
+from epd_opt.render import WIDTH, view_text
+from epd_opt.tables import ruled
 from epd_opt.wording import label, milliseconds, money, printable, share, significant
 
 _NAME = "cyan"

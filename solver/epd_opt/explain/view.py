@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from epd_opt.explain.document import Alternative, ClassFacts, ExplanationDocument, Path, PoolFacts
-from epd_opt.render import WIDTH, infeasible_view, ruled, view_html, view_text
+from epd_opt.render import WIDTH, infeasible_view, view_html, view_text
+from epd_opt.tables import ruled
 from epd_opt.wording import label, milliseconds, money, printable, share, significant
 
 _NAME = "cyan"

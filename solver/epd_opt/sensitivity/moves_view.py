@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from epd_opt.render import WIDTH, ruled, view_html, view_text
+from epd_opt.render import WIDTH, view_html, view_text
 from epd_opt.sensitivity.document import BreakEvenDocument, Side
+from epd_opt.tables import ruled
 from epd_opt.wording import printable, significant
 
 

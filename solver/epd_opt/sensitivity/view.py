@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from epd_opt.document import Pool, Reason
-from epd_opt.render import WIDTH, ruled, view_html, view_text
+from epd_opt.render import WIDTH, view_html, view_text
 from epd_opt.sensitivity.document import Point, Shift, StudyDocument, Tolerance, ToleranceDocument, Varied
+from epd_opt.tables import ruled
 from epd_opt.wording import money, printable, significant
 
 _HEADING = 16

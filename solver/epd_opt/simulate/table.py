@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from epd_opt.render import WIDTH, ruled, view_text
+from epd_opt.render import WIDTH, view_text
 from epd_opt.simulate.document import ClassOutcome, Percentiles, Phase, SimulationDocument
+from epd_opt.tables import ruled
 from epd_opt.wording import label, milliseconds, money, printable, share, significant
 
 _NAME = "cyan"
