@@ -243,17 +243,17 @@ def _terms(
     promised: tuple[tuple[str, IntervalTarget], ...],
     level: Array,
     share: Array,
-    minimum_replicas: int,
+    minimum_replicas: Array | int,
     *,
     pooled: bool,
 ) -> list[_Term]:
-    """The rows of operating points at levels and shares of shape (levels,), but for the smallest pool.
+    """The rows of operating points at levels, shares and smallest pools of shape (levels,), but for the smallest pool's own.
 
     ``interval``: the variance is at most w (1 - share)**2 / (1 - P)**2 for every share P up to the point's, and
     (1 - P)**2 lies above its tangent, so that the row is affine.
     """
     lanes, left = float(loop.lanes), 1.0 - share
-    smallest = float(minimum_replicas * loop.lanes)
+    smallest = np.asarray(minimum_replicas * lanes)
     none = np.zeros_like(level)
     seconds = np.array([c.seconds for c in classes])
     burst = np.array([c.burst for c in classes])
@@ -314,7 +314,7 @@ def _extra_sequences(classes: list[LoopClass], left: Array) -> Array:
     return (max(c.scv for c in classes) / left**2 + 1.0) / 2.0
 
 
-def _queued_sequences(loop: Loop, interval: Array, share: Array, lanes: float) -> Array:
+def _queued_sequences(loop: Loop, interval: Array, share: Array, lanes: Array | float) -> Array:
     """Sequences per lane that join while prefill stalls decode, beyond what time without stalls sees.
 
     The factor for the size of the pool is measured (docs/queueing.md): prompts queue behind each other mostly where
@@ -325,7 +325,7 @@ def _queued_sequences(loop: Loop, interval: Array, share: Array, lanes: float) -
     return result
 
 
-def _pace(loop: Loop, classes: list[LoopClass], level: Array, share: Array, lanes: float) -> Array:
+def _pace(loop: Loop, classes: list[LoopClass], level: Array, share: Array, lanes: Array | float) -> Array:
     """Interval to plan for so that the mean over requests comes out at ``level``."""
     token = max(c.token for c in classes)
     if token == 0:
@@ -339,7 +339,7 @@ def _largest_burst(classes: list[LoopClass]) -> float:
     return max((c.burst_second / c.burst for c in classes if c.burst > 0), default=0.0)
 
 
-def _variances(loop: Loop, c: LoopClass, interval: Array, share: Array, lanes: float) -> tuple[Array, Array]:
+def _variances(loop: Loop, c: LoopClass, interval: Array, share: Array, lanes: Array | float) -> tuple[Array, Array]:
     """What 1 request/s of a class adds to the variance of mean intervals on one lane: bursts (times N - 1), occupancy.
 
     Linear response of a loop at mean interval ``interval`` to its arrivals: a request brings a stall of g seconds and
@@ -386,12 +386,13 @@ def best_levels(
     work = sum(flows[c.name] * c.seconds for c in classes)
     whole = sum(flows[c.name] * c.burst for c in classes) / work if work > 0 else 0.0
     most = max((c.burst / c.seconds for c in classes if c.seconds > 0), default=0.0)
-    first = _best(loop, classes, promised, flows, whole, 1)
+    (first,) = _best(loop, classes, promised, flows, [(whole, 1)])
     largest = 1.0 if first is None else first[0]
     sizes = sorted({1, *(max(1, int(largest**power * 0.9)) for power in (0.25, 0.5, 0.75, 1.0))})
-    found = [_best(loop, classes, promised, flows, whole, size) for size in sizes]
+    wanted = [(whole, size) for size in sizes if size > 1]
     if most > 1.2 * whole:
-        found += [_best(loop, classes, promised, flows, most, size) for size in (1, sizes[len(sizes) // 2])]
+        wanted += [(most, size) for size in (1, sizes[len(sizes) // 2])]
+    found = [first, *_best(loop, classes, promised, flows, wanted)]
     points = [point for entry in found if entry is not None for point in (entry[1],)]
     return list(dict.fromkeys(points))[:limit]
 
@@ -401,33 +402,43 @@ def _best(
     classes: list[LoopClass],
     promised: tuple[tuple[str, IntervalTarget], ...],
     flows: Mapping[str, float],
-    share: float,
-    smallest: int,
-) -> tuple[float, LoopPoint] | None:
-    """Replicas for the whole demand, and the level that needs fewest of them in pools of at least ``smallest``."""
+    wanted: list[tuple[float, int]],
+) -> list[tuple[float, LoopPoint] | None]:
+    """For each share of prefill in the work and each smallest pool: replicas for the whole demand, and the level that needs
+    fewest of them; None where no level serves it."""
     top = min(target.interval for _, target in promised)
-    if top <= loop.step:
-        return None
+    if top <= loop.step or not wanted:
+        return [None for _ in wanted]
     bursty = any(c.burst > 0 for c in classes)
-    level = loop.step + (top - loop.step) * np.arange(1, _LEVELS + 1) / _LEVELS
-    taken = np.clip(share * (1.0 - loop.step / level), 1e-6, 0.95) if bursty else np.zeros_like(level)
+    levels = loop.step + (top - loop.step) * np.arange(1, _LEVELS + 1) / _LEVELS
+    level = np.tile(levels, len(wanted))
+    work = np.repeat([share for share, _ in wanted], _LEVELS)
+    smallest = np.repeat([size for _, size in wanted], _LEVELS)
+    share = np.clip(work * (1.0 - loop.step / level), 1e-6, 0.95) if bursty else np.zeros_like(level)
     through = np.array([flows[c.name] for c in classes])
-    best: tuple[float, LoopPoint] | None = None
-    for pooled in (True, False) if bursty else (True,):
-        terms = _terms(loop, classes, promised, level, taken, smallest, pooled=pooled)
+    ways = (True, False) if bursty else (True,)
+    needs = []
+    for pooled in ways:
+        terms = _terms(loop, classes, promised, level, share, smallest, pooled=pooled)
         need = np.max([term.loads @ through + term.setup for term in terms], axis=0)
-        need = np.where(np.isfinite(need), np.maximum(need, smallest if smallest > 1 else 0.0), np.inf)
-        i = int(np.argmin(need))
-        if np.isfinite(need[i]) and (best is None or need[i] < best[0]):
-            point = LoopPoint(
-                level=float(level[i]),
-                share=float(taken[i]),
-                minimum_replicas=smallest,
-                pooled=pooled,
-                promised=promised,
-            )
-            best = float(need[i]), point
-    return best
+        needs.append(np.where(np.isfinite(need), np.maximum(need, np.where(smallest > 1, smallest, 0.0)), np.inf))
+    result: list[tuple[float, LoopPoint] | None] = []
+    # Of equals a point with pooled bursts, then the lowest level.
+    for block in np.stack(needs).reshape(len(ways), len(wanted), _LEVELS).transpose(1, 0, 2):
+        way, at = np.unravel_index(int(np.argmin(block)), block.shape)
+        if not np.isfinite(block[way, at]):
+            result.append(None)
+            continue
+        i = len(result) * _LEVELS + int(at)
+        point = LoopPoint(
+            level=float(level[i]),
+            share=float(share[i]),
+            minimum_replicas=int(smallest[i]),
+            pooled=ways[way],
+            promised=promised,
+        )
+        result.append((float(block[way, at]), point))
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -529,12 +540,16 @@ def memory_headroom(*, memory_bytes: float, sequence_bytes: float, dispersion: f
     z = NormalDist().inv_cdf(1.0 - probability)
     grain = sequence_bytes * dispersion / memory_bytes
     low, high = 0.0, 1.0
-    for _ in range(40):
+    while high - low > _HEADROOM_TO * high:
         share = (low + high) / 2.0
         nine = 9.0 * share / grain
         upper = share * max(1.0 - 1.0 / nine + z / math.sqrt(nine), 0.0) ** 3
         low, high = (share, high) if upper <= 1.0 else (low, share)
     return low
+
+
+_HEADROOM_TO = 1e-6
+"""Relative precision of a share of memory, from below."""
 
 
 def prefill_service(loop: Loop, level: float) -> float:

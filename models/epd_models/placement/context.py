@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from epd_models.architecture import Architecture
 from epd_models.candidate import Rejection
 from epd_models.engine import Engine
 from epd_models.request import RequestLoad
 from epd_models.transfer import Network
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,13 @@ class Context:
     loads: tuple[RequestLoad, ...]
     network: Network
     slowest_bandwidth: float
+    _made: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, made once for a key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[return-value]
 
 
 class NotBuildable(Exception):

@@ -42,7 +42,7 @@ def build(context: Context, entry: Entry, cut: Parallelism, chosen: Settings) ->
         time = times[load.name]
         image_s = parts.process_seconds(time, processes)
         kept = parts.promise(load, chosen)
-        shares = parts.shares(load, kept, alone=False)
+        shares = parts.shares(context, load, kept, alone=False)
         count = load.quantile(load.image_counts, shares.size_probability)
         size = parts.embedding_bytes(load)
         rate = load.encoded_share * load.mean_images

@@ -22,15 +22,15 @@ from epd_models.loop import (
     memory_headroom,
     prefill_service,
 )
-from epd_models.memory import KvShape, kv_shape
+from epd_models.memory import KvShape
 from epd_models.parallelism import Parallelism
 from epd_models.placement import parts
 from epd_models.placement.context import Context, NotBuildable
+from epd_models.placement.language import language
 from epd_models.pool import Behind, Hop, Pool, Queue, Settings
 from epd_models.request import RequestLoad
 from epd_models.row import Row
 from epd_models.stages.decode import StepTime
-from epd_models.stages.prefill import prefill_time
 from epd_models.transfer import transfer_s
 
 Encode = Literal["none", "in_line", "beside"]
@@ -58,7 +58,8 @@ def loop_pool(
         Whether prompts are read in the loop, or arrive as KV caches.
     """
     engine = context.engine
-    worker = parts.language_worker(context, entry, cut)
+    base = language(context, entry, cut)
+    worker, kv, bandwidth = base.worker, base.kv, base.bandwidth
     images = any(load.has_vision for load in context.loads)
     processes = parts.encoder_processes(context, entry) if encode == "beside" else 0
     if encode == "beside":
@@ -74,25 +75,23 @@ def loop_pool(
         images=images and prefills,
     )
     times = parts.encode_times(context, entry) if encode != "none" else {}
-    prefill = prefill_time(worker)
-    kv = kv_shape(context.model, entry.precision, cut)
-    bandwidth = parts.bandwidth(context.network, entry, worker.units)
-    step = parts.step_time(context, worker, chosen)
+    step = parts.step_time(context, entry, worker, chosen)
     if encode == "beside":
         step = step.slower(1.0 + engine.shared_drag)
     level = chosen.itl_level_s
-    chunk_s = float(prefill.busy_s(np.array([float(engine.max_batched_tokens)]))[0]) if prefills else math.inf
-    loop = Loop(classes=(), step=fixed_s(context, entry, step, chosen), chunk=chunk_s, lanes=cut.pipeline)
+    chunk = base.chunk_s if prefills else math.inf
+    loop = Loop(classes=(), step=fixed_s(context, entry, step, chosen), chunk=chunk, lanes=cut.pipeline)
     factor = prefill_service(loop, level)
 
     hops, classes, prompts, encodes, received, compute, host = [], [], [], [], [], [], []
     largest_held, largest_peak = 0.0, 0.0
     for load in context.loads:
         kept = parts.promise(load, chosen)
-        shares = parts.shares(load, kept, alone=encode == "in_line")
+        shares = parts.shares(context, load, kept, alone=encode == "in_line")
         size = shares.size_probability
+        prompt = base.prompts[load.name]
         nothing = np.zeros_like(load.image_counts)
-        busy = parts.prefill_busy(load, prefill) if prefills else nothing
+        busy = prompt.busy if prefills else nothing
         stalls = parts.in_line_encode(load, times) if encode == "in_line" else nothing
         start: State = "prefilled"
         queues: tuple[str, ...] = ()
@@ -102,11 +101,8 @@ def loop_pool(
             start = "raw" if load.has_vision and encode != "none" else "encoded"
             queues = ("prefill",)
             prompts.append(parts.service(load, busy * factor, stalls))
-            upper = parts.upper_new_tokens(load)
-            read = prefill.own_s(upper, load.request.cached_tokens)
-            at = load.quantile_size(stalls + read + level * parts.chunks(context, upper), size)
-            encode_own, prefill_own = float(stalls[at]), float(read[at])
-            iterations = int(parts.chunks(context, upper)[at])
+            at = load.quantile_size(stalls + prompt.read + level * prompt.chunks, size)
+            encode_own, prefill_own, iterations = float(stalls[at]), float(prompt.read[at]), int(prompt.chunks[at])
             own = engine.request_overhead_s
             if load.name in times:
                 decoding = parts.decoding_s(times[load.name], entry, load.image_counts, max(1, processes))
@@ -117,11 +113,10 @@ def loop_pool(
                 receives = load.quantile(embeddings, size)
                 received.append((load.name, float(embeddings @ load.weights)))
         else:
-            receives = load.quantile(parts.kv_transfer_bytes(worker, load, load.prompt_uppers), size)
-            crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
-            received.append((load.name, crossing))
+            receives = load.quantile(prompt.crossing, size)
+            received.append((load.name, prompt.mean_crossing))
             holding_s = transfer_s(
-                crossing * context.network.conversion_factor,
+                prompt.mean_crossing * context.network.conversion_factor,
                 float(worker.units) * context.slowest_bandwidth,
                 bandwidth,
                 context.network.latency_s,
@@ -140,9 +135,8 @@ def loop_pool(
             own += image_s * (1.0 + (count - 1.0) / processes) if count > 0 else 0.0
             queues = ("encode", *queues)
             compute[-1] = (load.name, compute[-1][1] + encoded * time.device_s)
-        held_prompt = float(parts.prompt_kv_bytes(load, kv, load.prompt_tokens) @ load.weights)
+        held_prompt = float(prompt.held @ load.weights)
         largest_peak = max(largest_peak, parts.check_peak(load, kv, memory, entry, cut))
-        burst = parts.service(load, busy, stalls)
         steps = load.decoded[0] / step.tokens
         held = _held(load, kv, step, context, entry)
         largest_held = max(largest_held, held / steps if steps else held_prompt)
@@ -153,7 +147,7 @@ def loop_pool(
                 decode=_decode_s(load, step, entry, chosen),
                 prefill=float(busy @ load.weights),
                 encode=load.encoded_share * float(stalls @ load.weights),
-                burst_second=burst.second,
+                burst_second=_second(load, busy, stalls),
                 held=held + held_prompt * (1.0 + holding_s / loop.step),
                 scv=load.request.interarrival_scv,
                 averaging=load.averaging_steps / step.tokens if load.averaging_steps > 0 else None,
@@ -210,6 +204,12 @@ def loop_pool(
         encoder_processes=processes,
         tokens_per_step=step.tokens,
     )
+
+
+def _second(load: RequestLoad, busy: parts.Floats, stalls: parts.Floats) -> float:
+    """Mean square of the seconds for which a request stalls decode; images found in the encoder cache stall nothing."""
+    share = load.encoded_share
+    return float((share * (busy + stalls) ** 2 + (1.0 - share) * busy**2) @ load.weights)
 
 
 _SMOOTHEST = 0.1

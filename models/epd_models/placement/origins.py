@@ -25,6 +25,10 @@ Floats = NDArray[np.float64]
 
 def origins(context: Context, pool: Pool) -> tuple[TimeOrigin, ...]:
     """Where the times of each stage of a pool come from."""
+    return context.once(("origins", pool.entry.name, pool.cut, pool.stages), lambda: _origins(context, pool))
+
+
+def _origins(context: Context, pool: Pool) -> tuple[TimeOrigin, ...]:
     source = Analytic() if pool.entry.source is None else pool.entry.source
     found = []
     for stage in pool.stages:

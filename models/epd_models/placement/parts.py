@@ -27,7 +27,7 @@ from epd_models.ratios import ImageRatios
 from epd_models.request import RequestLoad
 from epd_models.risk import Promise, RiskShares, promises, risk_shares
 from epd_models.row import Row
-from epd_models.stages.decode import StepTime, decode_step
+from epd_models.stages.decode import DecodeTime, StepTime
 from epd_models.stages.encode import EncodeTime, encode_time, received_megapixels
 from epd_models.stages.prefill import PrefillTime
 from epd_models.transfer import LINK_LOAD_LIMIT, Network
@@ -61,10 +61,11 @@ def promise(load: RequestLoad, settings: Settings) -> Promise:
     return ways[min(settings.portion, len(ways) - 1)]
 
 
-def shares(load: RequestLoad, kept: Promise, *, alone: bool) -> RiskShares:
+def shares(context: Context, load: RequestLoad, kept: Promise, *, alone: bool) -> RiskShares:
     """Risk shares of a class; ``alone`` where one queue is all it meets before its first token."""
     steps = 1 if alone or not load.has_vision else 2
-    return risk_shares(load, kept.ttft_eps, queues=steps, pools=steps)
+    key = ("shares", load.name, kept.ttft_eps, steps)
+    return context.once(key, lambda: risk_shares(load, kept.ttft_eps, queues=steps, pools=steps))
 
 
 def kv_budget(context: Context, worker: Worker, *, encodes: bool, beside_encoders: bool, images: bool) -> float:
@@ -189,6 +190,10 @@ def _positions(context: Context) -> float:
 
 def encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
     """Seconds per image of every class that has images, on one logical device of an entry."""
+    return context.once(("encode", entry.name), lambda: _encode_times(context, entry))
+
+
+def _encode_times(context: Context, entry: Entry) -> dict[str, EncodeTime]:
     result = {}
     ratios = image_ratios(context, entry)
     for load in context.loads:
@@ -227,17 +232,16 @@ def encoder(context: Context, entry: Entry) -> Worker:
 def service(load: RequestLoad, work: Floats, images: Floats | None = None) -> ServiceMoments:
     """A class's service: ``work`` always, ``images`` unless they are found in the encoder cache; shape (sizes,)."""
     share = load.encoded_share if images is not None else 1.0
-    weighted = [(work if images is None else work + images, share)]
-    weighted += [(work, 1.0 - share)] if share < 1.0 else []
-    merged: dict[float, float] = {}
-    for seconds, part in weighted:
-        for value, weight in zip(seconds.tolist(), (load.weights * part).tolist(), strict=True):
-            merged[value] = merged.get(value, 0.0) + weight
-    ordered = sorted(item for item in merged.items() if item[1] > 0)
+    seconds, weights = work if images is None else work + images, load.weights
+    if share < 1.0:
+        seconds, weights = np.concatenate((seconds, work)), np.concatenate((weights * share, weights * (1.0 - share)))
+    values, at = np.unique(seconds, return_inverse=True)
+    merged = np.bincount(at, weights=weights)
+    kept = merged > 0
     return ServiceMoments(
         name=load.name,
-        values=tuple(value for value, _ in ordered),
-        weights=tuple(weight for _, weight in ordered),
+        values=tuple(values[kept].tolist()),
+        weights=tuple(merged[kept].tolist()),
         scv=load.request.interarrival_scv,
     )
 
@@ -319,21 +323,25 @@ def in_line_encode(load: RequestLoad, times: dict[str, EncodeTime]) -> Floats:
     return load.image_counts * times[load.name].serial_s
 
 
-def step_time(context: Context, worker: Worker, settings: Settings) -> StepTime:
+def step_time(context: Context, entry: Entry, worker: Worker, settings: Settings) -> StepTime:
     """Iteration time linearised at the batch that fills four fifths of the level, or at the compiled batch."""
+    key = ("step", entry.name, worker.cut, settings.batch, settings.itl_level_s)
+    return context.once(key, lambda: _step_time(context, entry, worker, settings))
+
+
+def _step_time(context: Context, entry: Entry, worker: Worker, settings: Settings) -> StepTime:
+    times = context.once(("steps", entry.name, worker.cut), lambda: DecodeTime(worker, contexts=contexts(context)))
     if settings.batch:
-        return decode_step(worker, sequences=settings.batch, contexts=contexts(context))
+        return times.at(settings.batch)
     context_tokens = max((load.mean_prompt for load in context.loads), default=0.0)
-    spread = contexts(context)
     low, high = 1.0, float(context.engine.max_sequences * worker.cut.attention_data)
     for _ in range(10):
         middle = math.sqrt(low * high)
-        step = decode_step(worker, sequences=middle, contexts=spread)
-        if step.seconds(middle, context_tokens) > 0.8 * settings.itl_level_s:
+        if times.at(middle).seconds(middle, context_tokens) > 0.8 * settings.itl_level_s:
             high = middle
         else:
             low = middle
-    return decode_step(worker, sequences=low, contexts=spread)
+    return times.at(low)
 
 
 def contexts(context: Context) -> tuple[float, float]:

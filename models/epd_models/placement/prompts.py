@@ -6,13 +6,12 @@ import numpy as np
 
 from epd_models.candidate import Stage, State
 from epd_models.entry import Entry
-from epd_models.memory import kv_shape
 from epd_models.parallelism import Parallelism
 from epd_models.placement import parts
 from epd_models.placement.context import Context
+from epd_models.placement.language import language
 from epd_models.pool import Hop, Pool, Queue, Settings
 from epd_models.row import Row
-from epd_models.stages.prefill import prefill_time
 from epd_models.transfer import transfer_s
 
 
@@ -31,39 +30,29 @@ def prompt_pool(
     that (Little's law), and one more prompt for what is being received by a slow peer.
     """
     encodes = "encode" in stages
-    worker = parts.language_worker(context, entry, cut)
+    base = language(context, entry, cut)
+    worker, prefill, kv, bandwidth = base.worker, base.prefill, base.kv, base.bandwidth
     images = any(load.has_vision for load in context.loads)
     memory = parts.kv_budget(context, worker, encodes=encodes and images, beside_encoders=False, images=images)
     times = parts.encode_times(context, entry) if encodes else {}
-    prefill = prefill_time(worker)
-    kv = kv_shape(context.model, entry.precision, cut)
-    bandwidth = parts.bandwidth(context.network, entry, worker.units)
     capacity = memory * cut.attention_data
     hops, services, busy, held, sent = [], [], [], [], []
     for load in context.loads:
         kept = parts.promise(load, chosen)
-        shares = parts.shares(load, kept, alone=encodes)
-        work = parts.prefill_busy(load, prefill) + prefill.per_chunk * parts.chunks(context, load.new_tokens)
+        shares = parts.shares(context, load, kept, alone=encodes)
+        prompt = base.prompts[load.name]
+        work = prompt.busy + prefill.per_chunk * parts.chunks(context, load.new_tokens)
         stalls = parts.in_line_encode(load, times)
-        upper = parts.upper_new_tokens(load)
         decoding = parts.decoding_s(times[load.name], entry, load.image_counts, 1) if load.name in times else 0.0
-        own = (
-            decoding
-            + stalls
-            + prefill.own_s(upper, load.request.cached_tokens)
-            + prefill.per_chunk * parts.chunks(context, upper)
-        )
-        crossing = parts.kv_transfer_bytes(worker, load, load.prompt_uppers)
-        mean_crossing = float(parts.kv_transfer_bytes(worker, load, load.prompt_tokens) @ load.weights)
+        own = decoding + stalls + prompt.read + prefill.per_chunk * prompt.chunks
         received = parts.embedding_bytes(load) if load.has_vision and not encodes else np.zeros_like(load.image_counts)
         service = parts.service(load, work, stalls)
         size = shares.size_probability
-        here = parts.prompt_kv_bytes(load, kv, load.prompt_tokens)
-        handing = transfer_s(mean_crossing, bandwidth, float(worker.units) * context.slowest_bandwidth, 0.0)
+        handing = transfer_s(prompt.mean_crossing, bandwidth, float(worker.units) * context.slowest_bandwidth, 0.0)
         services.append(service)
         busy.append((load.name, service.mean / cut.pipeline))
-        held.append((load.name, float((here * (work + handing)) @ load.weights) / capacity))
-        sent.append((load.name, mean_crossing + float(received @ load.weights)))
+        held.append((load.name, float((prompt.held * (work + handing)) @ load.weights) / capacity))
+        sent.append((load.name, prompt.mean_crossing + float(received @ load.weights)))
         parts.check_peak(load, kv, memory, entry, cut)
         state: State = "raw" if load.has_vision and encodes else "encoded"
         hops.append(
@@ -76,7 +65,7 @@ def prompt_pool(
                 own_s=context.engine.request_overhead_s + load.quantile(own, size),
                 queues=("prefill",),
                 receives=load.quantile(received, size),
-                sends=load.quantile(crossing, size),
+                sends=load.quantile(prompt.crossing, size),
             )
         )
     link = parts.link_row(sent, bandwidth, entry)

@@ -110,7 +110,7 @@ class Replica:
                 windows=(),
                 tokens=self.pool.tokens_per_step,
             )
-        compiled = parts.step_time(self.context, self.worker, settings)
+        compiled = parts.step_time(self.context, self.pool.entry, self.worker, settings)
         shaped = compiled_context(self.context, self.pool.entry) is not None
         return replace(
             compiled,

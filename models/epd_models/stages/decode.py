@@ -147,9 +147,23 @@ def decode_step(worker: Worker, *, sequences: float, contexts: tuple[float, floa
     ValueError
         ``sequences`` is not above 0.
     """
-    step = analytic_step(worker, sequences=sequences)
-    ratios = worker.ratios.decode
-    return step if ratios is None else _measured_step(worker, step, ratios, sequences, contexts)
+    return DecodeTime(worker, contexts=contexts).at(sequences)
+
+
+class DecodeTime:
+    """Iteration times of one lane of a worker, linearised wherever they are asked for (see :func:`decode_step`)."""
+
+    def __init__(self, worker: Worker, *, contexts: tuple[float, float] | None = None) -> None:
+        self._worker, self._contexts = worker, contexts
+        self._analytic = _AnalyticDecode(worker)
+        self._ratios = worker.ratios.decode
+
+    def at(self, sequences: float) -> StepTime:
+        """The line at a batch of ``sequences``."""
+        step = self._analytic.at(sequences)
+        if self._ratios is None:
+            return step
+        return _measured_step(self._worker, step, self._ratios, sequences, self._contexts)
 
 
 _COVERED = 2.0
@@ -244,59 +258,77 @@ def analytic_step(worker: Worker, *, sequences: float) -> StepTime:
     ValueError
         ``sequences`` is not above 0.
     """
-    if sequences <= 0.0:
-        raise ValueError(f"an operating point needs sequences to decode, found {sequences:g}")
-    model, cut, c = worker.model, worker.cut, worker.coefficients
-    ranks = cut.tensor * cut.attention_data
-    speculative = worker.engine.speculative
-    drafts = float(speculative.draft_tokens) if speculative else 0.0
-    width = 1.0 + drafts
+    return _AnalyticDecode(worker).at(sequences)
 
-    head = float(model.vocab) * model.hidden
-    weights = layer_weights(model, worker.precision, cut)
-    head_s = head * _BF16 / cut.tensor / worker.bandwidth
-    shared_s, routed_s = weights.shared / worker.bandwidth, weights.routed / worker.expert_bandwidth
-    fixed = shared_s + head_s + drafts * (shared_s / model.layers + head_s)
-    per_sequence = 0.0
-    if model.experts is not None:
-        touched, per_token = _expert_share(worker, sequences * width)
-        fixed += routed_s * touched
-        per_sequence += routed_s * per_token * width
-        touched, per_token = _expert_share(worker, sequences)
-        fixed += drafts * routed_s / model.experts.layers * touched
-        per_sequence += drafts * routed_s / model.experts.layers * per_token
 
-    routed_flops = worker.expert_flops_per_token
-    dense_flops = 2.0 * (model.active_parameters - model.embedding_parameters) - routed_flops
-    dense = (dense_flops + 2.0 * head) * width + (dense_flops / model.layers + 2.0 * head) * drafts
-    routed = routed_flops * (width + drafts / model.layers)
-    per_sequence += dense / ranks / (worker.dense_peak * c.decode_share)
-    per_sequence += routed / ranks / (worker.expert_peak * c.expert_share)
-    per_sequence += c.sequence_overhead_s / cut.attention_data
+class _AnalyticDecode:
+    """:func:`analytic_step` at any batch: all but the experts hit is the same for every batch."""
 
-    fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + layers_overhead_s(worker) * (1.0 + drafts / model.layers)
-    fixed += collectives(worker) * c.collective_latency_s
-    per_sequence += width * collective_s_per_token(worker)
+    def __init__(self, worker: Worker) -> None:
+        model, cut, c = worker.model, worker.cut, worker.coefficients
+        ranks = cut.tensor * cut.attention_data
+        speculative = worker.engine.speculative
+        drafts = float(speculative.draft_tokens) if speculative else 0.0
+        width = 1.0 + drafts
 
-    per_context = 0.0
-    windows = []
-    for group in model.attention:
-        seconds = _attention_s(worker, group, width)
-        if group.kind == "linear":
-            per_sequence += 2.0 * group.state_bytes / ranks / worker.kv_bandwidth
-        elif group.kind == "sliding":
-            windows.append((group.window or 0, seconds))
-        elif group.kind == "cross":
-            per_sequence += seconds * group.positions
-        else:
-            per_context += seconds
-    return StepTime(
-        fixed=fixed,
-        per_sequence=per_sequence,
-        per_context=per_context,
-        windows=tuple(windows),
-        tokens=1.0 + (speculative.accepted_tokens if speculative else 0.0),
-    )
+        head = float(model.vocab) * model.hidden
+        weights = layer_weights(model, worker.precision, cut)
+        head_s = head * _BF16 / cut.tensor / worker.bandwidth
+        shared_s = weights.shared / worker.bandwidth
+        self._routed_s = weights.routed / worker.expert_bandwidth
+        fixed = shared_s + head_s + drafts * (shared_s / model.layers + head_s)
+
+        routed_flops = worker.expert_flops_per_token
+        dense_flops = 2.0 * (model.active_parameters - model.embedding_parameters) - routed_flops
+        dense = (dense_flops + 2.0 * head) * width + (dense_flops / model.layers + 2.0 * head) * drafts
+        routed = routed_flops * (width + drafts / model.layers)
+        per_sequence = dense / ranks / (worker.dense_peak * c.decode_share)
+        per_sequence += routed / ranks / (worker.expert_peak * c.expert_share)
+        per_sequence += c.sequence_overhead_s / cut.attention_data
+
+        fixed += c.step_overhead_s * (1.0 + drafts / 4.0) + layers_overhead_s(worker) * (1.0 + drafts / model.layers)
+        fixed += collectives(worker) * c.collective_latency_s
+        per_sequence += width * collective_s_per_token(worker)
+
+        per_context = 0.0
+        windows = []
+        for group in model.attention:
+            seconds = _attention_s(worker, group, width)
+            if group.kind == "linear":
+                per_sequence += 2.0 * group.state_bytes / ranks / worker.kv_bandwidth
+            elif group.kind == "sliding":
+                windows.append((group.window or 0, seconds))
+            elif group.kind == "cross":
+                per_sequence += seconds * group.positions
+            else:
+                per_context += seconds
+        self._worker, self._drafts = worker, drafts
+        self._dense = StepTime(
+            fixed=fixed,
+            per_sequence=per_sequence,
+            per_context=per_context,
+            windows=tuple(windows),
+            tokens=1.0 + (speculative.accepted_tokens if speculative else 0.0),
+        )
+
+    def at(self, sequences: float) -> StepTime:
+        """The line at a batch of ``sequences``."""
+        if sequences <= 0.0:
+            raise ValueError(f"an operating point needs sequences to decode, found {sequences:g}")
+        experts, dense = self._worker.model.experts, self._dense
+        if experts is None:
+            return dense
+        width = 1.0 + self._drafts
+        touched, per_token = _expert_share(self._worker, sequences * width)
+        drafted, per_draft = _expert_share(self._worker, sequences) if self._drafts else (0.0, 0.0)
+        draft_s = self._drafts * self._routed_s / experts.layers
+        return StepTime(
+            fixed=dense.fixed + self._routed_s * touched + draft_s * drafted,
+            per_sequence=dense.per_sequence + self._routed_s * per_token * width + draft_s * per_draft,
+            per_context=dense.per_context,
+            windows=dense.windows,
+            tokens=dense.tokens,
+        )
 
 
 def layers_overhead_s(worker: Worker) -> float:

@@ -45,12 +45,15 @@ class Settings:
         Threads the solver may use.
     start : Mapping[str, float] or None
         Values of some or all variables to start from; solvers that cannot use them ignore them.
+    proving : bool
+        Whether ``start`` is thought to be hard to better, so that time is better spent on the bound; a hint as well.
     """
 
     gap: float
     time_limit_s: float | None
     threads: int
     start: Mapping[str, float] | None = None
+    proving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +86,22 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Where a linear programme ended, by names of variables and of rows: numbers that mean something to the solver only."""
+
+    variables: Mapping[str, int]
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """The optimum of a model without whole numbers: its value, the variables' values in order, and the change of the value
-    per unit of each row's right-hand side."""
+    """The optimum of a model without whole numbers: its value, the variables' values in order, the change of the value per
+    unit of each row's right-hand side, and where a like model may start."""
 
     objective: float
     values: Vector
     duals: Mapping[str, float]
+    basis: Basis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ import pulp
 from epd_opt.backends.base import (
     Answer,
     Availability,
+    Basis,
     Capabilities,
     Checked,
     Relaxation,
@@ -65,6 +66,21 @@ def _lp(highspy: Any, matrix: Matrix) -> Any:
     lp.a_matrix_.index_ = matrix.columns
     lp.a_matrix_.value_ = matrix.coefficients
     return lp
+
+
+_SUBPROBLEMS = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
+"""Heuristics that solve integer programmes of their own."""
+
+
+def _known_basis(highspy: Any, matrix: Matrix, basis: Basis) -> Any:
+    """A basis to be completed by the library: what is not known stays out of it, slacks of new rows aside."""
+    kinds = highspy.HighsBasisStatus
+    idle, free = int(kinds.kLower), int(kinds.kBasic)
+    found = highspy.HighsBasis()
+    found.col_status = [kinds(basis.variables.get(name, idle)) for name in matrix.names]
+    found.row_status = [kinds(basis.rows.get(name, free)) for name in matrix.row_names]
+    found.alien, found.valid = True, True
+    return found
 
 
 class _Solve:
@@ -140,29 +156,38 @@ class Highs(Checked):
             answer = self._read(highspy, highs, integer=bool(matrix.integer.any()))
         return dataclasses.replace(stopped_by(answer, ending), version=highs.version())
 
-    def relaxation(self, model: pulp.LpProblem, settings: Settings) -> Relaxation | None:
-        """The optimum of a model whose variables need not be whole, with its duals; None where there is none in time."""
+    def relaxation(self, model: pulp.LpProblem, settings: Settings, basis: Basis | None = None) -> Relaxation | None:
+        """The optimum of a model whose variables need not be whole, with its duals; None where there is none in time.
+
+        ``basis`` is where to start from: of some of the variables and rows, others are taken to be idle.
+        """
         matrix, contradiction = matrix_of(model)
         if contradiction is not None or not matrix.row_names:
             return None
-        return self.linear(dataclasses.replace(matrix, integer=np.zeros_like(matrix.integer)), settings)
+        return self.linear(dataclasses.replace(matrix, integer=np.zeros_like(matrix.integer)), settings, basis)
 
-    def linear(self, matrix: Matrix, settings: Settings) -> Relaxation | None:
+    def linear(self, matrix: Matrix, settings: Settings, basis: Basis | None = None) -> Relaxation | None:
         """The optimum of a linear programme with its duals; None where there is none in time."""
         import highspy
 
-        highs, run, _ = self._run(highspy, matrix, settings, None)
+        highs, run, _ = self._run(highspy, matrix, settings, None, basis)
         if not run.wait(0.0) or highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        solution = highs.getSolution()
+        solution, ended = highs.getSolution(), highs.getBasis()
         return Relaxation(
             objective=float(highs.getInfo().objective_function_value) + matrix.offset,
             values=np.array(solution.col_value),
             duals=dict(zip(matrix.row_names, solution.row_dual, strict=True)),
+            basis=Basis(
+                variables=dict(zip(matrix.names, map(int, ended.col_status), strict=True)),
+                rows=dict(zip(matrix.row_names, map(int, ended.row_status), strict=True)),
+            ),
         )
 
     @staticmethod
-    def _run(highspy: Any, matrix: Matrix, settings: Settings, start: Vector | None) -> tuple[Any, _Solve, Ending]:
+    def _run(
+        highspy: Any, matrix: Matrix, settings: Settings, start: Vector | None, basis: Basis | None = None
+    ) -> tuple[Any, _Solve, Ending]:
         began = time.perf_counter()
         with _quiet_stdout():
             highs = highspy.Highs()
@@ -175,6 +200,12 @@ class Highs(Checked):
         if start is not None:
             known = np.flatnonzero(~np.isnan(start))
             highs.setSolution(len(known), known.astype(np.int32), start[known])
+            if settings.proving:
+                for heuristic in _SUBPROBLEMS:
+                    highs.setOptionValue(heuristic, False)
+                highs.setOptionValue("mip_allow_restart", False)
+        if basis is not None:
+            highs.setBasis(_known_basis(highspy, matrix, basis))
         limit = remaining(settings.time_limit_s, began)
         if limit is not None:
             highs.setOptionValue("time_limit", limit)
