@@ -34,7 +34,7 @@ def ways_to_hold(offer: Offer, used: int) -> list[Holding]:
     Costs leave energy out. Empty where stock and owned units do not suffice.
     """
     found: list[Holding] = []
-    for lots in range(offer.lots_for(used) + 1):
+    for lots in range(offer.lots_for(max(0, used - offer.owned)), offer.lots_for(used) + 1):
         bought = lots * offer.lot
         owned = max(0, used - offer.kept_by(bought))
         if owned <= offer.owned and (offer.stock is None or bought + owned <= offer.stock):

@@ -21,6 +21,7 @@ from epd_opt.document import plan_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.render import plan_text
 from epd_opt.verify import verify
+from support.ties import shuffled
 
 FOLDER = Path(__file__).parents[2] / "instances"
 STARTER = Path(str(files("epd_opt").joinpath("starter.yaml")))
@@ -105,17 +106,6 @@ def test_the_folder_lists_its_files() -> None:
         line.split("`")[1] for line in (FOLDER / "README.md").read_text("utf-8").splitlines() if line.startswith("| `")
     }
     assert listed == {path.name for path in FOLDER.glob("*.yaml")}
-
-
-def shuffled(value: Any, chance: random.Random, *, entries: bool = False) -> Any:
-    """The same document with its keys, and where ``entries`` its list, in another order."""
-    if isinstance(value, dict):
-        keys = chance.sample(sorted(value), len(value))
-        return {key: shuffled(value[key], chance, entries=key in ("classes", "devices")) for key in keys}
-    if isinstance(value, list):
-        parts = [shuffled(part, chance) for part in value]
-        return chance.sample(parts, len(parts)) if entries else parts
-    return value
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,11 @@ def _version(path: str) -> str | None:
 
 
 class Cbc(Checked):
-    """COIN-OR branch and cut."""
+    """COIN-OR branch and cut; one thread, on several of which its answers may depend on which is first."""
 
     name = "cbc"
     title = "CBC"
-    capabilities = Capabilities()
+    capabilities = Capabilities(threads=False)
 
     def availability(self) -> Availability:
         """See :class:`epd_opt.backends.base.Backend`."""
@@ -82,7 +82,7 @@ class Cbc(Checked):
             command = [path, str(model)]
             if limit is not None:
                 command += ["-seconds", f"{max(0.01, limit):.3f}", "-timeMode", "elapsed"]
-            command += ["-ratioGap", f"{settings.gap:.17g}", "-allowableGap", "0", "-threads", str(settings.threads)]
+            command += ["-ratioGap", f"{settings.gap:.17g}", "-allowableGap", "0", "-increment", "0"]
             command += ["-primalTolerance", "1e-8", "-integerTolerance", "1e-7"]
             command += ["-solve", "-printingOptions", "all", "-solution", str(solution)]
             ending = run_executable(command, log, limit)

@@ -23,12 +23,14 @@ from epd_opt.backends.highs import Highs
 from epd_opt.backends.matrix import Matrix
 from epd_opt.backends.process import solve_in_child
 
-_GRIDS = (2**20, 2**26)
-"""Steps across the range of a continuous variable: the fine grid, which is slower, where the coarse one proves too little
-or its whole numbers have no continuous part. A finer one would be no better: the more steps, the fewer digits are left for
-coefficients below the largest activity."""
+_GRIDS = (2**20, 2**22, 2**26)
+"""Steps across the range of a continuous variable: a finer grid, which is slower, where the one before proves too little
+or its whole numbers have no continuous part. Still finer ones would be no better: the more steps, the fewer digits are left
+for coefficients below the largest activity."""
 _ACTIVITY = 2.0**50
 """Largest activity of a scaled row: CP-SAT computes in 64 bits, and doubles carry whole numbers up to 2^53."""
+_REACH = 2.0**53
+"""Largest objective: all of its digits that a double carries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ def whole_numbers(matrix: Matrix, steps: int) -> WholeNumbers:
 
     cost = matrix.cost * step
     reach = float(np.sum(np.abs(cost) * np.maximum(top, 1.0)))
-    cost_scale = 2.0 ** math.floor(math.log2(_ACTIVITY / reach)) if reach > 0.0 else 1.0
+    cost_scale = 2.0 ** math.floor(math.log2(_REACH / reach)) if reach > 0.0 else 1.0
     costs = np.asarray(np.round(cost * cost_scale), dtype=float)
     cost_slack = np.sum(np.abs(cost * cost_scale) * off + np.abs(costs - cost * cost_scale) * (top + 0.5))
     return WholeNumbers(
@@ -107,11 +109,14 @@ def whole_numbers(matrix: Matrix, steps: int) -> WholeNumbers:
 
 
 class CpSat(Checked):
-    """CP-SAT as a second opinion of another kind: constraint programming on whole numbers."""
+    """CP-SAT as a second opinion of another kind: constraint programming on whole numbers.
+
+    One thread: on several, its answers depend on which of them is first.
+    """
 
     name = "cp_sat"
     title = "CP-SAT through OR-Tools"
-    capabilities = Capabilities(unbounded_variables=False, warm_start=True)
+    capabilities = Capabilities(unbounded_variables=False, warm_start=True, threads=False)
 
     def availability(self) -> Availability:
         """See :class:`epd_opt.backends.base.Backend`."""

@@ -69,8 +69,14 @@ def solve(desk: Desk, solver: str, matrix: Matrix, settings: Settings, start: Ve
     if streams:
         from ortools.sat.sat_parameters_pb2 import SatParameters
 
-        # Its model comes in whole numbers of 50 bits, which its own scaling of mixed models would cut off or round.
-        special["cp_sat"] = SatParameters(mip_max_bound=2.0**53, mip_max_activity_exponent=60, mip_drop_tolerance=0.0)
+        special["cp_sat"] = SatParameters(
+            # Its model comes in whole numbers of 50 bits, which its own scaling of mixed models would cut off or round.
+            mip_max_bound=2.0**53,
+            mip_max_activity_exponent=60,
+            mip_drop_tolerance=0.0,
+            # On one thread, probing makes it stand still among ties of large numbers.
+            cp_model_probing_level=0,
+        )
     seconds = desk.seconds_left()
     result = mathopt.solve(
         model,
@@ -79,7 +85,7 @@ def solve(desk: Desk, solver: str, matrix: Matrix, settings: Settings, start: Ve
             time_limit=None if seconds is None else datetime.timedelta(seconds=seconds),
             relative_gap_tolerance=settings.gap,
             absolute_gap_tolerance=0.0,
-            threads=settings.threads if streams else None,
+            threads=1 if streams else None,
             **special,
         ),
         model_params=mathopt.ModelSolveParameters(solution_hints=hints),
