@@ -21,7 +21,7 @@ from epd_opt.formulation import OccasionsFormulation, build, build_occasions
 from epd_opt.formulation.constraints import FAMILIES
 from epd_opt.formulation.objective import Scale
 from epd_opt.formulation.occasions import COUPLINGS
-from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.sets import Packed, Sets
 from epd_opt.formulation.variables import Variables
 from epd_opt.offering import Offering, offering
 from epd_opt.problem import Aim, Demand, Limits, Occasion, Offer, PlanningProblem
@@ -73,10 +73,9 @@ def test_families_are_those_of_the_code() -> None:
 
 def pattern(name: str) -> re.Pattern[str]:
     """Row or variable names as the page writes them: indices stand for numbers, KIND for any kind."""
-    parts = [
-        r"\d+" if part in ("c", "k", "r", "d", "h", "a", "g", "level") else "[a-z_]+" if part == "KIND" else part
-        for part in re.split(r"_(?=(?:[ckrdhag]|level)(?:_|$))", name)
-    ]
+    indices = ("c", "k", "r", "d", "h", "a", "g", "s", "p", "level")
+    first, *rest = re.split(r"_(?=(?:[ckrdhagsp]|level)(?:_|$))", name)
+    parts = ["[a-z_]+" if first == "KIND" else first, *(r"\d+" if part in indices else part for part in rest)]
     return re.compile("_".join(parts))
 
 
@@ -100,7 +99,17 @@ def instances() -> list[dict[str, Any]]:
     photo["images"]["count"] = 10
     photo["interarrival_scv"] = 4
     whole["devices"][0]["stock"] = 64
-    return [whole, measured()]
+    return [whole, measured(), in_servers()]
+
+
+def in_servers() -> dict[str, Any]:
+    """Groups of one, three and five devices in servers of eight, twelve devices owned."""
+    workers = [
+        {"name": f"of {n}", "sku": "H100-SXM", "devices": n, "stages": ["encode", "prefill", "decode"], "max_rate_per_s": n}
+        for n in (1, 3, 5)
+    ]
+    devices = [{"sku": "H100-SXM", "price": {"usd_per_hour": 24, "per": "server"}, "owned": 12}]
+    return measured(devices=devices, workers=workers)
 
 
 @functools.cache
@@ -143,9 +152,10 @@ def test_variables_are_those_of_the_code() -> None:
     rows = table("## Variables")
     fields = [f"Variables.{field.name}" for field in dataclasses.fields(Variables)]
     assert [codes(row[3])[0] for row in rows] == fields
-    patterns = [pattern(codes(row[4])[0]) for row in rows]
+    patterns = [pattern(name) for row in rows for name in codes(row[4])]
     problem = prune(offering(resolve(Instance(**measured()))).problem)
-    built = [build(problem), build(dataclasses.replace(problem, least_served=0.5))]
+    packed = prune(offering(resolve(Instance(**in_servers()))).problem)
+    built = [build(problem), build(dataclasses.replace(problem, least_served=0.5)), build(packed)]
     names = [variable.name for one in built for variable in one.model.variables()]
     assert all(any(p.fullmatch(name) for p in patterns) for name in names)
     assert all(any(p.fullmatch(name) for name in names) for p in patterns)
@@ -190,7 +200,9 @@ def test_parameters_are_those_of_the_code() -> None:
         assert fields - {"Demand.name", "Offer.name", "Offer.sku"} == {
             n for n in listed if n.startswith(kind.__name__ + ".")
         }
-    known = {kind.__name__: kind for kind in (Demand, Offer, Limits, PlanningProblem, Sets, Scale, Row, Candidate, Node)}
+    known = {
+        kind.__name__: kind for kind in (Demand, Offer, Limits, PlanningProblem, Sets, Packed, Scale, Row, Candidate, Node)
+    }
     for name in listed | {codes(row[2])[0] for row in table("## Sets")}:
         owner, attribute = name.split(".")
         assert hasattr(known[owner], attribute), name

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from epd_opt.nodes import Nodes, counted
+from epd_opt.packing import Groups, Terms, groups_of, least
 from epd_opt.problem import Offer, PlanningProblem
 from epd_opt.solution import PoolSolution, Solution
 
@@ -27,27 +29,62 @@ class Holding:
         return self.bought + self.owned
 
 
-def ways_to_hold(offer: Offer, used: int) -> list[Holding]:
-    """The ways to hold units that no other one beats on both cost and units at hand: at most two, cheapest first.
+def ways_to_hold(offer: Offer, used: int, groups: Groups | None = None) -> list[Holding]:
+    """The ways to hold units that no other one beats on both cost and units at hand, cheapest first.
 
     Whole lots may bring more units than are used; with owned ones beside them they may come out even, at another cost.
     Costs leave energy out. Empty where stock and owned units do not suffice.
+
+    Parameters
+    ----------
+    groups : mapping, optional
+        What must stand in servers and racks by sizes, where that is known.
     """
+    if offer.nodes is not None and groups and _packs(offer, groups, used):
+        return _packed_holdings(offer, offer.nodes, used, groups)
     found: list[Holding] = []
     for lots in range(offer.lots_for(max(0, used - offer.owned)), offer.lots_for(used) + 1):
         bought = lots * offer.lot
         owned = max(0, used - offer.kept_by(bought))
         if owned <= offer.owned and (offer.stock is None or bought + owned <= offer.stock):
-            cost = bought * offer.usd_per_hour + owned * offer.owned_usd_per_hour
-            found.append(Holding(used=used, owned=owned, bought=bought, usd_per_hour=cost))
+            found.append(_holding(offer, used, bought, owned))
     found.sort(key=lambda held: (held.usd_per_hour, held.installed, held.bought))
     return [held for i, held in enumerate(found) if all(held.installed < other.installed for other in found[:i])]
 
 
-def cheapest_holdings(problem: PlanningProblem, used: Mapping[str, int]) -> dict[str, Holding]:
+def _holding(offer: Offer, used: int, bought: int, owned: int) -> Holding:
+    cost = bought * offer.usd_per_hour + owned * offer.owned_usd_per_hour
+    return Holding(used=used, owned=owned, bought=bought, usd_per_hour=cost)
+
+
+def _packed_holdings(offer: Offer, nodes: Nodes, used: int, groups: Groups) -> list[Holding]:
+    """The cheapest way to hold groups that must be packed, and the one with the fewest units at hand if it is another."""
+    terms = Terms(
+        lot=offer.lot,
+        owned=offer.owned,
+        stock=offer.stock,
+        most=None if offer.for_sale else 0,
+        kept_share=1.0 / (1.0 + offer.interruption_allowance),
+        usd=offer.usd_per_hour,
+        owned_usd=offer.owned_usd_per_hour,
+    )
+    ways = [least(nodes, groups, terms), least(nodes, groups, replace(terms, usd=1.0, owned_usd=1.0))]
+    return [_holding(offer, used, *way) for way in dict.fromkeys(ways) if way is not None]
+
+
+def _packs(offer: Offer, groups: Groups, used: int) -> bool:
+    """Whether groups may take more units than there are in them."""
+    nodes = offer.nodes
+    assert nodes is not None
+    return (nodes.whole or offer.owned >= nodes.chunk) and not counted(nodes, groups, used, offer.owned)
+
+
+def cheapest_holdings(
+    problem: PlanningProblem, used: Mapping[str, int], groups: Mapping[str, Groups] | None = None
+) -> dict[str, Holding]:
     """The cheapest way to hold units of several entries within the limits on devices and power, energy left out.
 
-    Where no way keeps the limits, the cheapest one that does not.
+    Where no way keeps the limits, the cheapest one that does not. ``groups``: see :func:`ways_to_hold`.
     """
     offers = {name: problem.offer(name) for name in used}
     limits = problem.limits
@@ -59,7 +96,7 @@ def cheapest_holdings(problem: PlanningProblem, used: Mapping[str, int]) -> dict
             limits.power_w is None or power <= limits.power_w * (1 + 1e-9)
         )
 
-    ways = [ways_to_hold(offers[name], units) for name, units in used.items()]
+    ways = [ways_to_hold(offers[name], units, (groups or {}).get(name)) for name, units in used.items()]
     if not all(ways):
         raise ValueError("stock and owned units do not cover the units in use")
     cheapest = tuple(choices[0] for choices in ways)
@@ -87,6 +124,21 @@ def pool_units(problem: PlanningProblem, pools: Sequence[PoolSolution]) -> list[
     ]
 
 
+def standing_groups(offers: Mapping[str, Offer], standing: Iterable[tuple[str, Fraction, int]]) -> dict[str, Groups]:
+    """What must stand in servers and racks, by device entry; only entries of whose servers something is known.
+
+    Parameters
+    ----------
+    standing : iterable of (str, Fraction, int)
+        Device entry, units per replica, and replicas with spares of each pool.
+    """
+    of_entry: dict[str, list[tuple[Fraction, int]]] = {}
+    for device, units, count in standing:
+        of_entry.setdefault(device, []).append((units, count))
+    shapes = {name: offers[name].nodes for name in sorted(of_entry)}
+    return {name: groups_of(nodes, of_entry[name]) for name, nodes in shapes.items() if nodes is not None}
+
+
 def energy_usd_per_hour(offer: Offer, used: int, busy_unit_seconds: float) -> float:
     """Idle energy of units in use, and energy of ``busy_unit_seconds`` unit-seconds of work per second."""
     return used * offer.used_usd_per_hour + 3600.0 * busy_unit_seconds * offer.busy_usd_per_unit_second
@@ -111,7 +163,17 @@ def holdings(problem: PlanningProblem, solution: Solution) -> Mapping[str, Holdi
     for pool, taken in zip(solution.pools, pool_units(problem, solution.pools), strict=True):
         units[pool.candidate.device] = units.get(pool.candidate.device, Fraction(0)) + taken
     busy = busy_units(problem, solution)
-    held = cheapest_holdings(problem, {name: math.ceil(units[name]) for name in sorted(units)})
+    held = cheapest_holdings(
+        problem,
+        {name: math.ceil(units[name]) for name in sorted(units)},
+        standing_groups(
+            {name: problem.offer(name) for name in units},
+            (
+                (pool.candidate.device, pool.candidate.units, pool.replicas + spare)
+                for pool, spare in zip(solution.pools, spares(problem, solution.pools), strict=True)
+            ),
+        ),
+    )
     return {
         name: replace(h, usd_per_hour=h.usd_per_hour + energy_usd_per_hour(problem.offer(name), h.used, busy[name]))
         for name, h in held.items()

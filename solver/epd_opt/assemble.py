@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 
 from epd_models.placement.origins import checked_origins
 from epd_models.source import TimeOrigin
@@ -31,6 +32,7 @@ from epd_opt.problem import PlanningProblem
 from epd_opt.resolve import Resolved
 from epd_opt.search import Found
 from epd_opt.solution import PoolSolution, Solution
+from epd_opt.standing import nodes_in_use
 
 
 def feasible_document(resolved: Resolved, found: Found, solution: Solution, start: float) -> PlanDocument:
@@ -63,7 +65,8 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
     if found.proved is not None:
         proved = found.proved and (unchanged or found.goodput is not None)
-    devices = device_uses(problem, fleet)
+    standing = standing_pools(problem, solution)
+    devices = device_uses(problem, fleet, standing)
     units = [float(unit) for unit in pool_units(problem, solution.pools)]
     serving = what_serves(resolved, offered, solution, _pool_costs(solution.pools, units, fleet))
     return plan_document(
@@ -133,8 +136,22 @@ def what_serves(resolved: Resolved, offered: Offering, solution: Solution, pool_
     )
 
 
-def device_uses(problem: PlanningProblem, fleet: Mapping[str, Holding]) -> dict[str, doc.DeviceUse]:
-    """Units of each entry, as documents have them."""
+def standing_pools(problem: PlanningProblem, solution: Solution) -> dict[str, list[tuple[str, Fraction, int]]]:
+    """Name, units per replica, and replicas with spares of each pool, by device entry."""
+    found: dict[str, list[tuple[str, Fraction, int]]] = {}
+    counts = zip(solution.pools, _unique_names(solution.pools), spares(problem, solution.pools), strict=True)
+    for pool, name, spare in counts:
+        found.setdefault(pool.candidate.device, []).append((name, pool.candidate.units, pool.replicas + spare))
+    return found
+
+
+def device_uses(
+    problem: PlanningProblem,
+    fleet: Mapping[str, Holding],
+    standing: Mapping[str, Sequence[tuple[str, Fraction, int]]] | None = None,
+) -> dict[str, doc.DeviceUse]:
+    """Units of each entry, as documents have them; with what stands in them where ``standing`` tells (see
+    :func:`standing_pools`)."""
     return {
         name: doc.DeviceUse(
             used=held.used,
@@ -144,6 +161,7 @@ def device_uses(problem: PlanningProblem, fleet: Mapping[str, Holding]) -> dict[
             usd_per_hour=held.usd_per_hour,
             basis=problem.offer(name).basis if problem.offer(name).for_sale else "owned",
             billed_usd_per_hour=billed_usd_per_hour(problem.offer(name), held.bought, held.usd_per_hour),
+            nodes=[] if standing is None else nodes_in_use(problem.offer(name), held, standing.get(name, [])),
         )
         for name, held in fleet.items()
     }

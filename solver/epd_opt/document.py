@@ -128,6 +128,16 @@ class ClassResult(_Part):
     routes: list[Route]
 
 
+class NodeUse(_Part):
+    """Servers or scale-up domains that are filled alike."""
+
+    count: int = Field(description="How many.")
+    units: int = Field(description="Sold units in each.")
+    owned: bool = Field(description="Whether they are of owned units alone.")
+    groups: dict[str, int] = Field(description="Groups in each, spares included, by pool; a replica is one group.")
+    free: float = Field(description="Units of each that no group takes.")
+
+
 class DeviceUse(_Part):
     """Sold units of one device entry."""
 
@@ -140,6 +150,10 @@ class DeviceUse(_Part):
         default="", description="rent (by the hour), spot, reserved or purchase; owned where none is for sale."
     )
     billed_usd_per_hour: float | None = Field(default=None, description="Of it, what invoices of an hour show.")
+    nodes: list[NodeUse] = Field(
+        default_factory=list,
+        description="Where replicas stand: each in one server or scale-up domain; empty where nothing is known of servers.",
+    )
 
 
 class UnitCost(_Part):

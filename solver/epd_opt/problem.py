@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from epd_models.candidate import Candidate
+from epd_opt.nodes import Nodes
 
 Basis = Literal["rent", "spot", "reserved", "purchase"]
 
@@ -74,6 +75,8 @@ class Offer:
         As stated, of one unit: US dollars per hour or, of a purchase, US dollars.
     price_date, price_source : str
         As stated beside the price; empty where nothing is.
+    nodes : Nodes or None
+        How units stand in servers and racks; None where nothing is known of that.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Offer:
     price: float = 0.0
     price_date: str = ""
     price_source: str = ""
+    nodes: Nodes | None = None
 
     def lots_for(self, units: int) -> int:
         """Lots that keep so many bought units in use."""

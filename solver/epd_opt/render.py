@@ -99,6 +99,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *_binding(document, wide=wide),
             *_settings(document),
             _devices(document, document.cost),
+            *_servers(document),
             *_origin(document),
         ]
     if warnings:
@@ -257,11 +258,13 @@ def _degrees(pool: Pool) -> str:
 
 
 def _devices(document: PlanDocument, cost: Cost) -> Padding:
+    unused = any(use.bought + use.owned > use.used for use in document.devices.values())
     table = ruled(
         "device",
         ">in use",
         ">owned",
         ">to buy or rent",
+        *([">unused"] if unused else []),
         ">stock",
         ">$/h",
         ">of cost",
@@ -272,11 +275,28 @@ def _devices(document: PlanDocument, cost: Cost) -> Padding:
             f"{use.used}",
             f"{use.owned}",
             f"{use.bought}",
+            *([f"{use.bought + use.owned - use.used}"] if unused else []),
             _stock(use),
             f"{use.usd_per_hour:,.2f}",
             share(use.usd_per_hour / cost.usd_per_hour) if cost.usd_per_hour else "-",
         )
     return spaced(table)
+
+
+def _servers(document: PlanDocument) -> Iterator[Padding]:
+    """What stands together in servers that hold more than they use, or groups of several devices."""
+    table = ruled("", ">servers", ">of devices", "hold", ">unused each")
+    letters = labels(document.pools)
+    for name, use in document.devices.items():
+        several = any(pool.devices > pool.replicas + pool.spare_replicas for pool in document.pools if pool.device == name)
+        if not (several or use.bought + use.owned > use.used):
+            continue
+        for node in use.nodes:
+            holds = ", ".join(f"{count} x {letters[pool]}" for pool, count in node.groups.items())
+            owned = " (owned)" if node.owned else ""
+            table.add_row(name_text(name), f"{node.count}{owned}", f"{node.units}", holds, f"{node.free:g}")
+    if table.row_count:
+        yield spaced(table)
 
 
 def _stock(use: DeviceUse) -> str:

@@ -28,6 +28,7 @@ from epd_models.workload import Images, RequestClass, Targets, Video
 from epd_opt import instance as user
 from epd_opt.address import format_path
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.nodes import Nodes
 from epd_opt.prices import Terms, stale, terms_of, usd
 from epd_opt.problem import Demand, Limits, Offer
 
@@ -356,6 +357,7 @@ def _offer(
     )
     stock = entry.stock
     per = 1 if price is None else _units_per(entry, price, device)
+    lot = 1 if price is None else per * math.ceil(price.pack / per)
     terms = None if price is None else terms_of(entry, device, instance, rules, units=per)
     if price is None or terms is None:
         missing = "has no price" if price is None else f"has no {price.catalog} price in the catalogue"
@@ -380,7 +382,7 @@ def _offer(
         sku=entry.sku,
         stock=stock,
         owned=entry.owned,
-        lot=1 if price is None else per * math.ceil(price.pack / per),
+        lot=lot,
         usd_per_hour=charge.usd_per_hour + (space if own_site and terms is not None else 0.0),
         used_usd_per_hour=rules.energy_usd_per_hour(idle_w) if own_site else 0.0,
         owned_usd_per_hour=space + (0.0 if own_site else rules.energy_usd_per_hour(power_w)),
@@ -395,6 +397,7 @@ def _offer(
         price=0.0 if terms is None else terms.amount,
         price_date="" if terms is None else terms.date,
         price_source="" if terms is None else terms.source,
+        nodes=None if device is None else _nodes(device, 1 if terms is None else lot),
     ), refused
 
 
@@ -418,6 +421,24 @@ def _price_assumptions(name: str, price: user.Price | None, terms: Terms) -> lis
             )
         )
     return found
+
+
+def _nodes(device: Device, lot: int) -> Nodes:
+    """Servers and racks: lots of whole racks or servers stand in them; other units are bought one by one."""
+    unit, server = device.logical_per_unit, device.units_per_server
+    domain = max(device.scaleup_domain, server * unit)
+    if domain % (server * unit):
+        domain = server * unit
+    racks = lot % (domain // unit) == 0
+    servers = lot % server == 0
+    inner = device.scaleup_domain if server * unit % max(device.scaleup_domain, unit) == 0 else domain
+    return Nodes(
+        unit=unit,
+        inner=max(inner, unit) if inner < server * unit else domain,
+        domain=domain,
+        chunk=server if servers and not racks else domain // unit,
+        whole=racks or servers,
+    )
 
 
 def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None) -> int:

@@ -50,9 +50,12 @@ class Incumbent:
         return self.outcome.objective / self.formulation.scale.factor * (1.0 + _CAREFUL)
 
     def values(self, formulation: Formulation) -> dict[str, float]:
-        """The same plan in the variables of a formulation over other candidates, those that it uses among them."""
+        """The same plan in the variables of a formulation over other candidates, those that it uses among them; where its
+        groups stand is left open."""
         assert self.outcome.values is not None
-        result = {variable.name: 0.0 for variable in formulation.model.variables()}
+        v = formulation.variables
+        standing = {id(one) for one in (*v.nodes.values(), *v.loose.values(), *v.kept.values())}
+        result = {variable.name: 0.0 for variable in formulation.model.variables() if id(variable) not in standing}
         keys = {candidate.key: k for k, candidate in enumerate(formulation.sets.candidates)}
         mine, theirs = self.formulation.variables, formulation.variables
         pairs: list[tuple[pulp.LpVariable, pulp.LpVariable]] = []
@@ -115,12 +118,17 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
     """
     if len(problem.candidates) <= ENOUGH:
         return Shortlist(problem=problem)
-    priced = _priced(problem, settings, clock, questions)
+    priced = _priced(counted(problem), settings, clock, questions)
     incumbent = None if priced is None else _incumbent(problem, priced, settings, clock, questions)
     if priced is None or incumbent is None or priced.bound > incumbent.most:
         return Shortlist(problem=problem)
     kept = priced.favoured | (priced.bound - priced.worth <= incumbent.most)
     return Shortlist(problem=_restricted(problem, kept), bound=priced.bound, incumbent=incumbent)
+
+
+def counted(problem: PlanningProblem) -> PlanningProblem:
+    """The problem with units counted, not packed into servers: no plan of the problem itself costs less than its best."""
+    return replace(problem, offers=tuple(replace(offer, nodes=None) for offer in problem.offers))
 
 
 def worth_staffing(
@@ -143,6 +151,7 @@ def worth_staffing(
         The problem over the operating points of the pools of some keys.
     """
     every = [candidate.key for candidate in outlines.candidates]
+    packed, outlines = outlines, counted(outlines)
     known = {candidate.key: candidate for candidate in connected(outlines.candidates)}
     if len(known) <= ENOUGH:
         return every
@@ -170,7 +179,11 @@ def worth_staffing(
         return every
     real = np.array([candidate.key in owner for candidate in problem.candidates])
     incumbent = _incumbent(
-        _only(problem, real), replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]), settings, clock, ()
+        replace(_only(problem, real), offers=packed.offers),
+        replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]),
+        settings,
+        clock,
+        (),
     )
     if incumbent is None or priced.bound > incumbent.most:
         return every

@@ -8,11 +8,13 @@ from fractions import Fraction
 
 from epd_models.candidate import STATES, Candidate
 from epd_opt.accounting import energy_usd_per_hour
-from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool
+from epd_opt.document import HOURS_PER_MONTH, DeviceUse, PlanDocument, Pool
 from epd_opt.errors import EpdError
 from epd_opt.instance import CostOverRange, Instance
+from epd_opt.nodes import Nodes, fits
 from epd_opt.offering import Offering
 from epd_opt.plan import Plan
+from epd_opt.problem import Offer
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.restore import restored
 from epd_opt.scenario_plan import disagreements, in_scenario, view
@@ -53,6 +55,13 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
     if document.scenarios is not None:
         _verify_scenarios(document)
         return
+    _verify_one(document, resolved, offered)
+
+
+def _verify_one(
+    document: PlanDocument, resolved: Resolved | None = None, offered: Offering | None = None, *, part: bool = False
+) -> None:
+    """Check a plan for one demand, or the ``part`` of a fleet that runs in one scenario."""
     if resolved is None or offered is None:
         again = restored(document)
         resolved, offered = resolved or again[0], offered or again[1]
@@ -64,6 +73,8 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
         *_fleet(document, resolved, _candidates(document, offered)),
         *_pool_costs(document, resolved),
     ]
+    if not part:
+        broken += _servers(document, resolved, _candidates(document, offered))
     if broken:
         raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
 
@@ -76,7 +87,7 @@ def _verify_scenarios(document: PlanDocument) -> None:
             broken += [f"scenario {result.name!r}: {text}" for text in _idle(view(document, result.name))]
             continue
         try:
-            verify(Plan(in_scenario(document, result.name)))
+            _verify_one(in_scenario(document, result.name), part=True)
         except VerificationError as error:
             broken.append(f"scenario {result.name!r}: {error}")
     if broken:
@@ -218,6 +229,65 @@ def _pool_costs(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
     costs = math.fsum(pool.usd_per_hour for pool in document.pools)
     if resolved.requests and not _close(costs, document.cost.usd_per_hour):
         yield "the costs of the pools do not add up to that of the fleet"
+
+
+def _standing(name: str, use: DeviceUse, offer: Offer, pools: list[tuple[Pool, Candidate]]) -> Iterator[str]:
+    """Whether every replica stands in a server or scale-up domain of the entry, and those are there."""
+    nodes = offer.nodes
+    if nodes is None:
+        if use.nodes:
+            yield f"{name}: replicas are said to stand in servers, of which nothing is known"
+        return
+    sizes = {pool.name: candidate.units * nodes.unit for pool, candidate in pools}
+    placed = dict.fromkeys(sizes, Fraction(0))
+    new, owned, inside = 0, 0, Fraction(0)
+    for node in use.nodes:
+        groups: dict[int, int] = {}
+        for pool_name, count in node.groups.items():
+            if pool_name not in sizes or node.count < 1 or count < 1:
+                yield f"{name}: a server holds {count} groups of {pool_name}"
+                return
+            size = int(sizes[pool_name])
+            if size > nodes.domain:
+                alone = len(node.groups) == count == 1 and not node.free and node.units * nodes.unit == nodes.domain
+                size = nodes.domain if alone else size % nodes.domain
+            groups[size] = groups.get(size, 0) + count
+            placed[pool_name] += node.count * count * Fraction(size) / sizes[pool_name]
+        used = Fraction(sum(size * count for size, count in groups.items()), nodes.unit)
+        if node.units * nodes.unit > nodes.domain or not fits(nodes, groups, node.units * nodes.unit):
+            yield f"{name}: {', '.join(node.groups)} do not stand in {node.units} units of one domain"
+        if not _close(node.free, float(node.units - used)):
+            yield f"{name}: {node.free:g} of {node.units} units are said to be free, {float(node.units - used):g} are"
+        if not node.owned:
+            new += node.count * node.units
+            if nodes.whole and node.units % nodes.chunk:
+                yield f"{name}: {node.units} units are no whole servers of {nodes.chunk}"
+        else:
+            owned += node.count * (node.units // nodes.chunk)
+            inside += node.count * used
+    for pool, _ in pools:
+        if placed[pool.name] != pool.replicas + pool.spare_replicas:
+            yield f"{name}: {float(placed[pool.name]):g} replicas of {pool.name} stand in servers"
+    shared = use.owned - inside
+    if nodes.parts and nodes.whole:
+        shared = Fraction(-(-use.owned // nodes.chunk) * nodes.chunk)
+    if owned > offer.owned // nodes.chunk or inside > use.owned or new > use.bought + (shared if _shares(nodes) else 0):
+        yield f"{name}: servers with {new} units beside {owned} owned ones are not among {use.bought} bought units"
+
+
+def _servers(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:
+    """Whether every replica stands in a server."""
+    offers = {offer.name: offer for offer in resolved.offers}
+    for name, use in document.devices.items():
+        if name in offers:
+            ours = [pool for pool in document.pools if pool.device == name and pool.name in candidates]
+            pools = [(pool, candidates[pool.name]) for pool in ours]
+            yield from _standing(name, use, offers[name], pools)
+
+
+def _shares(nodes: Nodes) -> bool:
+    """Whether bought and owned units stand in the same domains."""
+    return nodes.parts or not nodes.whole
 
 
 def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from epd_models.candidate import Candidate
 from epd_opt import shortlist as module
 from epd_opt.backends import HIGHS, Clock, out_of_time
 from epd_opt.formulation import Question, build
+from epd_opt.nodes import Nodes
 from epd_opt.offering import Screen, offering
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
@@ -59,6 +62,25 @@ def test_the_optimum_survives(seed: int) -> None:
     dearest = max(offer.usd_per_hour for offer in problem.offers)
     assert objective(short.problem) == pytest.approx(whole, rel=2e-5, abs=1e-5 * dearest)
     assert short.bound <= whole * (1 + 1e-9) + 1e-5 * dearest
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_in_servers_survive(seed: int) -> None:
+    """Where replicas of uneven sizes stand in servers of four, the shortlist keeps the optimum of packing them."""
+    problem = random_problem(seed)
+    nodes = Nodes(unit=2, inner=8, domain=8, chunk=4, whole=True)
+    sizes = {c.pool: Fraction(s) for c, s in zip(problem.candidates, itertools.cycle(("3/2", 1, 3, "1/2", 2)), strict=False)}
+    problem = replace(
+        problem,
+        offers=tuple(replace(o, lot=4, stock=None, nodes=nodes) for o in problem.offers),
+        candidates=tuple(replace(c, units=sizes[c.pool]) for c in problem.candidates),
+        limits=replace(problem.limits, devices=None),
+    )
+    assert build(problem).variables.nodes
+    whole, short = objective(problem), objective(listed(prune(problem)).problem)
+    assert (whole is None) == (short is None)
+    assert whole is None or short == pytest.approx(whole, rel=2e-5, abs=1e-4)
 
 
 @pytest.mark.usefixtures("greedy")

@@ -257,6 +257,91 @@ def test_every_tampering_is_named(planned: Document, change: Change, sentence: s
     assert sentence in broken(planned, change)
 
 
+@pytest.fixture(scope="module")
+def racked() -> Document:
+    """A plan of groups of five and three devices in servers of eight, one server owned."""
+    workers = [
+        {
+            "name": f"of {n}",
+            "sku": "H100-SXM",
+            "devices": n,
+            "stages": ["encode", "prefill", "decode"],
+            "max_rate_per_s": rate,
+        }
+        for n, rate in ((3, {"album": 1.5}), (5, {"chat": 4.0}))
+    ]
+    devices = [{"sku": "H100-SXM", "price": {"usd_per_hour": 24, "per": "server"}, "owned": 8}]
+    return solve(measured(devices=devices, workers=workers)).to_dict()
+
+
+def test_servers_hold_what_they_can(racked: Document) -> None:
+    """Four fives and three threes, spares among them: three servers with both, and an owned one with a five."""
+    nodes = racked["devices"]["H100-SXM"]["nodes"]
+    assert sorted((n["count"], n["owned"], sum(n["groups"].values())) for n in nodes) == [
+        (1, True, 1),
+        (3, False, 2),
+    ]
+    verify(Plan.load(json.loads(json.dumps(racked))))
+
+
+def node(d: Document, index: int = 0) -> Document:
+    """One kind of server of the plan."""
+    found: Document = d["devices"]["H100-SXM"]["nodes"][index]
+    return found
+
+
+def a_server_overfull(d: Document) -> None:
+    node(d)["groups"]["of 5-H100-SXM"] = 2
+
+
+def a_server_less(d: Document) -> None:
+    node(d)["count"] -= 1
+
+
+def a_server_more(d: Document) -> None:
+    node(d)["count"] += 1
+
+
+def half_a_server(d: Document) -> None:
+    node(d)["units"] = 5
+
+
+def all_servers_owned(d: Document) -> None:
+    for each in d["devices"]["H100-SXM"]["nodes"]:
+        each["owned"] = True
+
+
+def a_stranger_in_a_server(d: Document) -> None:
+    node(d)["groups"]["elsewhere"] = 1
+
+
+def no_waste_admitted(d: Document) -> None:
+    next(n for n in d["devices"]["H100-SXM"]["nodes"] if len(n["groups"]) == 1)["free"] = 0
+
+
+def servers_left_out(d: Document) -> None:
+    d["devices"]["H100-SXM"]["nodes"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (a_server_overfull, "do not stand in 8 units of one domain"),
+        (a_server_less, "replicas of of 3-H100-SXM stand in servers"),
+        (a_server_more, "are not among 24 bought units"),
+        (half_a_server, "5 units are no whole servers of 8"),
+        (all_servers_owned, "beside 4 owned ones are not among 24 bought units"),
+        (a_stranger_in_a_server, "a server holds 1 groups of elsewhere"),
+        (no_waste_admitted, "0 of 8 units are said to be free, 3 are"),
+        (servers_left_out, "0 replicas of of 3-H100-SXM stand in servers"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_servers_are_looked_into(racked: Document, change: Change, sentence: str) -> None:
+    """Where replicas are said to stand is checked server by server."""
+    assert sentence in broken(racked, change)
+
+
 def test_a_plan_without_cost_has_no_pools(planned: Document) -> None:
     """Pools that nobody pays for are no plan."""
     assert "a plan without a cost has pools" in broken(planned, lambda d: d.update(cost=None))

@@ -8,9 +8,35 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from epd_models.candidate import Arc, Candidate, Node
+from epd_opt.nodes import Filling, Nodes, counted, fillings, fluid, pieces
 from epd_opt.problem import Demand, Offer, PlanningProblem
 
 _SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A device entry whose groups need not fit where there are as many units as they take.
+
+    Attributes
+    ----------
+    pieces : Mapping
+        For each of its candidates, the sizes that a replica takes and how often.
+    hard, soft : tuple of int
+        Sizes that do not fill chunks evenly, and those that fill what is left.
+    fillings : tuple of Filling
+        Ways to use a domain.
+    chunks, rest : int
+        Whole chunks among the owned units, and what is left of them.
+    """
+
+    nodes: Nodes
+    pieces: Mapping[int, Mapping[int, int]]
+    hard: tuple[int, ...]
+    soft: tuple[int, ...]
+    fillings: tuple[Filling, ...]
+    chunks: int
+    rest: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +110,45 @@ class Sets:
             bound = math.ceil(result[name])
             units[name] = bound if offer.stock is None else min(bound, offer.stock)
         return units
+
+    @cached_property
+    def most_lots(self) -> Mapping[str, int]:
+        """Per device entry, the lots that hold all its units, each in a chunk of its own where groups are packed."""
+        lots = {}
+        for name, offer in self.offers.items():
+            most = self.most_units[name]
+            packed = self.packed.get(name)
+            if packed is not None and packed.nodes.whole:
+                most *= packed.nodes.chunk
+                most = most if offer.stock is None else min(most, offer.stock)
+            lots[name] = offer.lots_for(most) if offer.for_sale else 0
+        return lots
+
+    @cached_property
+    def packed(self) -> Mapping[str, Packed]:
+        """Device entries for which counting units is not enough."""
+        result = {}
+        for name, offer in self.offers.items():
+            nodes = offer.nodes
+            if nodes is None or not (nodes.whole or offer.owned >= nodes.chunk):
+                continue
+            parts = {
+                k: pieces(nodes, int(candidate.units * nodes.unit))
+                for k, candidate in enumerate(self.candidates)
+                if candidate.device == name
+            }
+            sizes = frozenset(size for taken in parts.values() for size in taken)
+            if counted(nodes, sizes, self.most_units[name], offer.owned):
+                continue
+            soft = fluid(nodes, sizes)
+            chunks, rest = divmod(offer.owned, nodes.chunk)
+            result[name] = Packed(
+                nodes=nodes,
+                pieces=parts,
+                hard=tuple(sorted(sizes - set(soft))),
+                soft=soft,
+                fillings=fillings(nodes, sizes, owned=chunks > 0),
+                chunks=chunks,
+                rest=rest,
+            )
+        return result

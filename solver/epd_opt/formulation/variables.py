@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
 import pulp
 
 from epd_models.candidate import Arc
 from epd_opt.formulation.sets import Sets
-
-Units: TypeAlias = dict[str, pulp.LpVariable]
+from epd_opt.nodes import Filling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +31,14 @@ class Variables:
         Lots bought or rented per device entry, integer.
     owned : dict
         Owned units in use per device entry.
+    nodes : dict
+        Domains of bought and of owned (True) units by their filling, integer; only for device entries whose groups must be
+        packed.
+    loose : dict
+        Groups of each hard size that stand outside chunks, integer, and under size 0 logical devices of the other sizes;
+        only for those entries, and where anything can.
+    kept : dict
+        Logical devices of the other sizes in owned chunks; only for those entries.
     unserved : pulp.LpVariable or None
         Share of the demand, the same of every class, that is not served; None where all of it must be.
     """
@@ -44,6 +50,9 @@ class Variables:
     used: dict[str, pulp.LpVariable]
     lots: dict[str, pulp.LpVariable]
     owned: dict[str, pulp.LpVariable]
+    nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = field(default_factory=dict)
+    loose: dict[tuple[str, int], pulp.LpVariable] = field(default_factory=dict)
+    kept: dict[str, pulp.LpVariable] = field(default_factory=dict)
     unserved: pulp.LpVariable | None = None
 
 
@@ -55,10 +64,9 @@ def leaving_source(v: Variables, request_class: str) -> list[pulp.LpVariable]:
 def add_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
     """Create all variables with their bounds."""
     serving = _serving(problem, sets)
-    used, lots, owned = _units(problem, sets)
+    serving = _with_units(problem, sets, serving)
     spared = 1.0 - sets.problem.least_served
-    unserved = problem.add_variable("left", 0, spared) if spared > 0.0 else None
-    return replace(serving, used=used, lots=lots, owned=owned, unserved=unserved)
+    return replace(serving, unserved=problem.add_variable("left", 0, spared) if spared > 0.0 else None)
 
 
 def add_fleet_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
@@ -66,8 +74,8 @@ def add_fleet_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
     replicas = [
         problem.add_variable(f"stands_{k}", 0, most, cat=pulp.LpInteger) for k, most in enumerate(sets.most_replicas)
     ]
-    used, lots, owned = _units(problem, sets)
-    return Variables(share={}, replicas=replicas, open=[], pool_open={}, used=used, lots=lots, owned=owned)
+    standing = Variables(share={}, replicas=replicas, open=[], pool_open={}, used={}, lots={}, owned={})
+    return _with_units(problem, sets, standing)
 
 
 def add_occasion_variables(
@@ -97,22 +105,40 @@ def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables
     return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used={}, lots={}, owned={})
 
 
-def _units(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> tuple[Units, Units, Units]:
-    """Create the variables of units in use, of lots and of owned units, by device entry."""
-    used, lots, owned = {}, {}, {}
+def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix: str = "") -> Variables:
+    """Create the variables of units in use, of lots and of owned units, by device entry, and of where groups stand."""
+
+    def whole(name: str, most: int) -> pulp.LpVariable:
+        return problem.add_variable(f"{prefix}{name}", 0, most, cat=pulp.LpInteger)
+
+    used, lots, owned, kept = {}, {}, {}, {}
+    nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = {}
+    loose: dict[tuple[str, int], pulp.LpVariable] = {}
     for d, (name, offer) in enumerate(sets.offers.items()):
         most = sets.most_units[name]
-        used[name] = problem.add_variable(f"{prefix}u_{d}", 0, most, cat=pulp.LpInteger)
-        lots[name] = problem.add_variable(f"{prefix}b_{d}", 0, offer.lots_for(most), cat=pulp.LpInteger)
+        used[name] = whole(f"u_{d}", most)
+        lots[name] = whole(f"b_{d}", sets.most_lots[name])
         owned[name] = problem.add_variable(f"{prefix}o_{d}", 0, offer.owned)
-    return used, lots, owned
+        packed = sets.packed.get(name)
+        if packed is None:
+            continue
+        own = packed.chunks and not packed.nodes.parts
+        for p, filling in enumerate(packed.fillings):
+            if packed.nodes.whole:
+                nodes[name, filling, False] = whole(f"m_{d}_{p}", most)
+            if own:
+                nodes[name, filling, True] = whole(f"h_{d}_{p}", packed.chunks)
+        for size in (*([0] if packed.soft else []), *packed.hard) if packed.rest or not packed.nodes.whole else ():
+            loose[name, size] = whole(f"l_{d}_{size}", most * packed.nodes.unit)
+        if own and packed.soft:
+            kept[name] = problem.add_variable(f"{prefix}k_{d}", 0, packed.chunks * packed.nodes.step)
+    return replace(serving, used=used, lots=lots, owned=owned, nodes=nodes, loose=loose, kept=kept)
 
 
 def add_hired_variables(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix: str) -> Variables:
     """Create the units that an occasion hires for itself; ``sets`` is over candidates on entries by the hour alone, and
     ``serving`` has the occasion's variables of those."""
-    used, lots, owned = _units(problem, sets, prefix)
-    return replace(serving, used=used, lots=lots, owned=owned)
+    return _with_units(problem, sets, serving, prefix)
 
 
 def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:

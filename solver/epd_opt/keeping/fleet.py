@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import pulp
 
 from epd_models.candidate import Candidate
 from epd_models.parallelism import Parallelism
-from epd_opt.accounting import Holding, cheapest_holdings, energy_usd_per_hour, spares, ways_to_hold
+from epd_opt.accounting import Holding, cheapest_holdings, energy_usd_per_hour, spares, standing_groups, ways_to_hold
 from epd_opt.address import format_path
 from epd_opt.assemble import with_all_rows
 from epd_opt.backends import HIGHS, Clocked, Settings
@@ -48,6 +49,8 @@ class Fleet:
         Placements of those pools.
     units : dict
         Sold units in use by device entry.
+    sizes : dict
+        Sold units of one replica by physical pool.
     points_for : tuple of float
         Multiples of the demand, that of the instance among them, that operating points are made for.
     """
@@ -55,19 +58,23 @@ class Fleet:
     replicas: dict[Physical, int]
     placements: tuple[str, ...]
     units: dict[str, int]
+    sizes: dict[Physical, Fraction]
     points_for: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of(cls, document: PlanDocument) -> Fleet:
         """The fleet of a plan; the operating points of one physical pool are put together."""
         replicas: dict[Physical, int] = {}
+        sizes: dict[Physical, Fraction] = {}
         for pool in document.pools:
             physical = _physical(pool)
+            sizes[physical] = units_of_a_replica(pool)
             replicas[physical] = replicas.get(physical, 0) + pool.replicas + pool.spare_replicas
         return cls(
             replicas=dict(sorted(replicas.items())),
             placements=tuple(sorted({pool.placement for pool in document.pools})),
             units={name: use.used for name, use in sorted(document.devices.items())},
+            sizes=dict(sorted(sizes.items())),
             points_for=tuple(sorted({1.0, *(multiple / document.multiple for multiple in document.points_for)})),
         )
 
@@ -75,6 +82,11 @@ class Fleet:
         """Replicas by the names of the physical pools."""
         several = {pool for _, pool in self.replicas if sum(pool == name for _, name in self.replicas) > 1}
         return {f"{pool} on {device}" if pool in several else pool: n for (device, pool), n in self.replicas.items()}
+
+
+def units_of_a_replica(pool: Pool) -> Fraction:
+    """Sold units of one replica; documents have them as decimals."""
+    return Fraction(pool.devices).limit_denominator(1 << 20) / (pool.replicas + pool.spare_replicas)
 
 
 def _physical(pool: Pool) -> Physical:
@@ -221,7 +233,9 @@ def used_replicas(sets: Sets, v: Variables, physical: Physical, members: Sequenc
 def free_of_limits(problem: PlanningProblem) -> PlanningProblem:
     """A problem in which units cost nothing but the energy of their work, and any number of them may be used."""
     free = tuple(
-        replace(offer, stock=None, owned=0, lot=1, usd_per_hour=0.0, used_usd_per_hour=0.0, owned_usd_per_hour=0.0)
+        replace(
+            offer, stock=None, owned=0, lot=1, usd_per_hour=0.0, used_usd_per_hour=0.0, owned_usd_per_hour=0.0, nodes=None
+        )
         for offer in problem.offers
     )
     return replace(problem, offers=free, limits=Limits())
@@ -230,12 +244,14 @@ def free_of_limits(problem: PlanningProblem) -> PlanningProblem:
 def _held(fleet: Fleet, resolved: Resolved) -> tuple[dict[str, Holding], list[Reason]]:
     """How the fleet's units are held at the instance's terms, and which of them are not to be had."""
     offers = {offer.name: offer for offer in resolved.offers}
+    standing = ((device, fleet.sizes[device, name], count) for (device, name), count in fleet.replicas.items())
+    groups = standing_groups(offers, (one for one in standing if one[0] in offers))
     missing = []
     for name, units in fleet.units.items():
         if name not in offers:
             text = f"{units} units of {name} stand in the fleet, and the instance does not offer any"
             missing.append(Reason(limit="no_price", wanted=float(units), text=text))
-        elif not ways_to_hold(offers[name], units):
+        elif not ways_to_hold(offers[name], units, groups.get(name)):
             stock = offers[name].stock if offers[name].for_sale else offers[name].owned
             text = f"{stock} units of {name} are to be had; the fleet holds {units}"
             missing.append(Reason(limit="stock", wanted=float(stock or 0), best_reachable=float(units), text=text))
@@ -248,7 +264,7 @@ def _held(fleet: Fleet, resolved: Resolved) -> tuple[dict[str, Holding], list[Re
         limits=resolved.limits,
         spare_replicas=resolved.spare_replicas,
     )
-    return cheapest_holdings(problem, fleet.units), []
+    return cheapest_holdings(problem, fleet.units, groups), []
 
 
 def _cost(held: Mapping[str, Holding], resolved: Resolved, solution: Solution) -> float:

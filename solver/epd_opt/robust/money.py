@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from epd_opt.accounting import Holding, busy_units, energy_usd_per_hour, total_usd_per_hour, ways_to_hold
+from epd_opt.accounting import Holding, busy_units, energy_usd_per_hour, standing_groups, total_usd_per_hour, ways_to_hold
 from epd_opt.problem import Aim, Offer, PlanningProblem, measured
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served
@@ -61,17 +61,21 @@ def held_in_each(found: FleetFound, aim: Aim) -> tuple[dict[str, Holding], ...]:
         weights = [served.scene.case.weight for served in found.served]
         return measured(aim, [(w, total_usd_per_hour(way)) for w, way in zip(weights, each, strict=True)])
 
-    each_way = [costs(way) for way in _ways(units, offers)]
+    sizes = sizes_of(found)
+    standing = [(physical[0], sizes[physical], count) for physical, count in found.stands.items()]
+    each_way = [costs(way) for way in _ways(units, offers, standing)]
     if not each_way:
         raise ValueError("stock and owned units do not cover the units in use")
     return min(filter(kept, each_way), key=value, default=min(each_way, key=value))
 
 
-def _ways(units: Mapping[str, int], offers: Sequence[Mapping[str, Offer]]) -> Iterator[dict[str, Holding]]:
+def _ways(
+    units: Mapping[str, int], offers: Sequence[Mapping[str, Offer]], standing: Sequence[tuple[str, Fraction, int]]
+) -> Iterator[dict[str, Holding]]:
     """Ways to hold units, each of which is worth having at the prices of some scenario."""
-    choices = []
+    choices, groups = [], standing_groups(offers[0], standing)
     for name, used in units.items():
-        ways = {(w.owned, w.bought): w for own in offers for w in ways_to_hold(own[name], used)}
+        ways = {(w.owned, w.bought): w for own in offers for w in ways_to_hold(own[name], used, groups.get(name))}
         choices.append([ways[key] for key in sorted(ways)])
     for chosen in itertools.product(*choices):
         yield dict(zip(units, chosen, strict=True))

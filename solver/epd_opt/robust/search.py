@@ -211,7 +211,12 @@ def _as_predicted(
 def _fleet(stands: Mapping[Physical, int], scene: Scene) -> Fleet:
     sizes = {one.physical: one for one in scene.offered.problem.candidates}
     placements = {sizes[physical].placement for physical in stands if physical in sizes}
-    return Fleet(replicas=dict(sorted(stands.items())), placements=tuple(sorted(placements)), units={})
+    return Fleet(
+        replicas=dict(sorted(stands.items())),
+        placements=tuple(sorted(placements)),
+        units={},
+        sizes={physical: sizes[physical].units for physical in sorted(stands) if physical in sizes},
+    )
 
 
 def _partly(scene: Scene, stands: Mapping[Physical, int], means: Means) -> Served:

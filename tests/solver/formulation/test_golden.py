@@ -13,6 +13,7 @@ from epd_models.row import Row
 from epd_models.transfer import Sender
 from epd_opt.formulation import build
 from epd_opt.formulation.constraints import FAMILIES
+from epd_opt.nodes import Nodes
 from epd_opt.problem import Demand, Limits, PlanningProblem
 from support.golden import GOLDEN, SENSES, check, expression
 from support.problems import arc, candidate, offer, planning_problem
@@ -72,6 +73,15 @@ def with_spares() -> PlanningProblem:
     return planning_problem({"chat": 4.0}, [*points, other], [offer("a")], spare_replicas=1)
 
 
+def in_servers(*, owned: int = 0, whole: bool = True) -> PlanningProblem:
+    """Workers of one, three and five units in servers of eight; one spare each."""
+    rows = [Row(kind="rate", load=(("chat", 0.5),))]
+    workers = [candidate(f"of {n}", [arc("chat", "encoded", "done")], rows, units=n) for n in (1, 3, 5)]
+    nodes = Nodes(unit=1, inner=8, domain=8, chunk=8, whole=whole)
+    terms = offer("a", 3.0, lot=8 if whole else 1, owned=owned, nodes=nodes)
+    return planning_problem({"chat": 4.0}, workers, [terms], spare_replicas=1)
+
+
 PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "demand": one_pool,
     "hand_over": split,
@@ -85,6 +95,7 @@ PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "device_limit": lambda: two_entries(Limits(devices=12)),
     "budget": lambda: two_entries(Limits(usd_per_hour=20.0)),
     "power": lambda: two_entries(Limits(power_w=9000.0)),
+    "packing": lambda: in_servers(owned=12),
 }
 
 

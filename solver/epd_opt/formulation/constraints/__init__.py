@@ -17,6 +17,7 @@ from epd_opt.formulation.constraints.fleet import (
     units_used,
 )
 from epd_opt.formulation.constraints.flow import demand, hand_over
+from epd_opt.formulation.constraints.packing import packing
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
 
@@ -36,18 +37,21 @@ FAMILIES: tuple[Family, ...] = (
     device_limit,
     budget,
     power,
+    packing,
 )
 
-LIMITLESS: tuple[Family, ...] = tuple(family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening))
+LIMITLESS: tuple[Family, ...] = tuple(
+    family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening, packing)
+)
 """Families that hold whatever the demand is: those that neither bound counts by it nor charge for being open."""
 
 OCCASION_FAMILIES: tuple[Family, ...] = (demand, hand_over, capacity, linking, replica_bounds, pool_opening, budget)
 """Families that every occasion has for itself, where one fleet stands for several."""
 
-FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power)
+FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power, packing)
 """Families of that fleet; its replicas are those that stand, spares among them."""
 
-HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock)
+HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, packing)
 """Families of the units that an occasion hires for itself."""
 
 INSTALLED_FAMILIES: tuple[Family, ...] = (device_limit, power)
