@@ -16,19 +16,20 @@ _BURSTIER = 2.0
 
 
 def traffic_of(request: RequestClass, label: int, run: Run) -> TraceTraffic | None:
-    """The arrivals of a class that count; None where they are too few to tell."""
+    """The arrivals of a class that count; None where they are too few to tell. Of very many only the rates are told."""
     times = run.times[label].arrival - run.start_s
     span_s = run.end_s - run.start_s
     if len(times) < 2 or span_s <= 0.0:
         return None
     found = traffic(times, span_s, tick_s=tick(times))
+    each = run.times[label].each
     return TraceTraffic(
-        rate_per_s=found.mean_rate,
-        busiest_rate_per_s=found.peak_rate,
+        rate_per_s=run.times[label].requests / span_s,
+        busiest_rate_per_s=found.peak_rate * each,
         busiest_window_s=found.window_s,
         planned_rate_per_s=request.rate,
-        gaps_scv=found.scv if found.known else None,
-        counts_dispersion=found.dispersion,
+        gaps_scv=found.scv if found.known and each == 1 else None,
+        counts_dispersion=found.dispersion if each == 1 else None,
         stated_scv=request.interarrival_scv,
     )
 

@@ -17,7 +17,7 @@ from epd_opt.simulate.failures import Failure
 from epd_opt.simulate.fleet import stated_targets
 from epd_opt.simulate.replayed import reasons, traffic_of
 from epd_opt.simulate.run import PoolTrace, Run
-from epd_opt.simulate.statistics import Times, attainment, quantiles_ms
+from epd_opt.simulate.statistics import Seconds, Times, attainment, quantiles_ms
 
 Kept = dict[str, NDArray[np.bool_]]
 
@@ -55,7 +55,7 @@ def simulation_document(
         if replayed:
             outcome = outcome.model_copy(update={"traffic": traffic_of(request, label, runs[0])})
         classes[request.name] = outcome
-        on_target += sum(int(_kept(t, judged)["both"].sum()) for t in times)
+        on_target += sum(round(float(_kept(t, judged)["both"].mean()) * t.requests) for t in times if t.requests)
         served += outcome.requests - outcome.missed
     seconds = math.fsum(run.end_s - run.start_s for run in runs)
     pools = {
@@ -118,7 +118,7 @@ def _shares(times: Sequence[Times], targets: Targets) -> tuple[doc.Shares, doc.I
     return doc.Shares(**shares), doc.Intervals(**intervals)
 
 
-def _percentiles(times: Sequence[Times], pick: Callable[[Times], NDArray[np.float64]]) -> doc.Percentiles:
+def _percentiles(times: Sequence[Times], pick: Callable[[Times], Seconds]) -> doc.Percentiles:
     return doc.Percentiles(**quantiles_ms([pick(one) for one in times]))
 
 
@@ -138,8 +138,8 @@ def _class(targets: Targets, times: Sequence[Times], untimed: list[str], *, time
         (intervals.e2e, targets.e2e_probability),
     )
     return doc.ClassOutcome(
-        requests=sum(len(one.ttft) for one in times),
-        missed=sum(int(np.isinf(one.ttft).sum()) for one in times),
+        requests=sum(one.requests for one in times),
+        missed=sum(one.missed for one in times),
         ttft_ms=_percentiles(times, lambda one: one.ttft) if timed else doc.Percentiles(**quantiles_ms([])),
         itl_ms=_percentiles(times, lambda one: one.itl),
         longest_gap_ms=_percentiles(times, lambda one: one.gap),
@@ -154,7 +154,7 @@ def _class(targets: Targets, times: Sequence[Times], untimed: list[str], *, time
 def _phase(targets: Targets, times: Sequence[Times]) -> doc.Phase:
     shares, intervals = _shares(times, targets)
     return doc.Phase(
-        requests=sum(len(one.ttft) for one in times),
+        requests=sum(one.requests for one in times),
         ttft_ms=_percentiles(times, lambda one: one.ttft),
         itl_ms=_percentiles(times, lambda one: one.itl),
         attainment=shares,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from epd_models.distribution import Distribution
 from epd_models.request import RequestLoad
@@ -165,11 +164,10 @@ def run(
         start_s = warm_up / rate
     else:
         arrivals = itertools.islice(trace, requests)
-        instants = np.fromiter((a.time_s for a in itertools.islice(trace, requests)), dtype=np.float64)
-        span = float(instants[-1]) if len(instants) else 0.0
+        early, rows, span = _measured(itertools.islice(trace, requests), _LIVES * life)
         start_s = min(_LIVES * life, span / 10.0)
-        warm_up = int(np.searchsorted(instants, start_s))
-        requests = len(instants) - warm_up
+        warm_up = bisect_left(early, start_s)
+        requests = rows - warm_up
     plan_failures(failures, fleet, start_s)
     watch = _Watch(fleet=fleet)
     every = (span - start_s) / _SAMPLES
@@ -236,6 +234,17 @@ def run(
         unfinished=len(pending),
         simulated=came,
     )
+
+
+def _measured(trace: Iterable[Arrival], long_s: float) -> tuple[list[float], int, float]:
+    """Arrival times up to ``long_s``, the number of rows and the time of the last one."""
+    early, rows, last_s = [], 0, 0.0
+    for arrival in trace:
+        rows += 1
+        last_s = arrival.time_s
+        if last_s <= long_s:
+            early.append(last_s)
+    return early, rows, last_s
 
 
 def _counters(fleet: Fleet, time: float) -> list[tuple[float, int, int]]:
