@@ -154,7 +154,7 @@ class _Changes:
         for change in changes:
             *owner, last = change.location
             mean_at: Location = (*owner, "mean_rate_per_s")
-            if last != "rate_per_s" or mean_at in taken or not is_number(change.value):
+            if last != "rate_per_s" or mean_at in taken or not is_number(change.value) or change.value < 0:
                 continue
             request: Any = self.stated
             for part in owner:

@@ -13,7 +13,8 @@ import pytest
 from epd_opt.backends import backend
 from epd_opt.formulation import build, build_occasions
 from epd_opt.problem import Aim, Limits, Occasion, Offer
-from solver.formulation.test_occasions import occasions, serving
+from solver.formulation.test_occasions import occasions
+from support.enumerated_occasions import serving
 from support.enumeration import _holdings
 from support.solving import EXACT
 
