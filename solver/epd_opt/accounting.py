@@ -110,10 +110,13 @@ def spares(problem: PlanningProblem, pools: Sequence[PoolSolution]) -> list[int]
     """Spare replicas counted for each pool: all of a physical pool's stand with its first operating point."""
     seen: set[tuple[str, str]] = set()
     result = []
+    replicas: dict[tuple[str, str], int] = {}
+    for pool in pools:
+        replicas[pool.candidate.physical] = replicas.get(pool.candidate.physical, 0) + pool.replicas
     for pool in pools:
         first = pool.candidate.physical not in seen
         seen.add(pool.candidate.physical)
-        result.append(problem.spare_replicas if first else 0)
+        result.append(problem.standing_by(replicas[pool.candidate.physical]) if first else 0)
     return result
 
 

@@ -724,7 +724,21 @@ class Redundancy(Part):
     """Capacity held back."""
 
     spare_replicas: Count = Field(default=0, description="Spare replicas per physical pool.")
+    zones: PositiveCount = Field(
+        default=1, description="Zones that the replicas of every physical pool are spread over evenly."
+    )
+    survive_zones: Count = Field(
+        default=0, description="Zones that may be lost while the replicas of the others still serve all demand."
+    )
     headroom: NonNegative = Field(default=0.0, description="Share of every rate added before planning: 0.2 is 20 %.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.survive_zones >= self.zones:
+            yield Complaint(
+                where=("survive_zones",) if self.survive_zones else ("zones",),
+                message=f"found {self.survive_zones}, expected less than zones = {self.zones}",
+                hint="some zone must be left: {zones: 3, survive_zones: 1} survives the loss of any one of three",
+            )
 
 
 _WIDEST_RANGE = 100.0

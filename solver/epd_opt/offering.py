@@ -141,6 +141,8 @@ def planning_problem(resolved: Resolved, candidates: Iterable[Candidate]) -> Pla
         offers=resolved.offers,
         limits=resolved.limits,
         spare_replicas=resolved.spare_replicas,
+        zones=resolved.zones,
+        lost_zones=resolved.lost_zones,
     )
 
 

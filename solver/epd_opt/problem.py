@@ -124,6 +124,8 @@ class PlanningProblem:
 
     Attributes
     ----------
+    zones, lost_zones : int
+        Zones that replicas are spread over evenly, and those of them that may be lost.
     least_served : float
         Share of the demand, the same of every class, that must be served at least, in [0, 1].
     """
@@ -134,6 +136,17 @@ class PlanningProblem:
     limits: Limits
     spare_replicas: int
     least_served: float = 1.0
+    zones: int = 1
+    lost_zones: int = 0
+
+    def standing_by(self, replicas: int) -> int:
+        """Spare replicas of a physical pool that needs so many: for single failures, and for the loss of zones.
+
+        Where N replicas stand evenly in Z zones, the loss of any f leaves n of them if N is n + f ceil(n / (Z - f)), and no
+        smaller N does.
+        """
+        lost = self.lost_zones * -(-replicas // (self.zones - self.lost_zones))
+        return max(self.spare_replicas, lost) if replicas else 0
 
     def at(self, multiple: float) -> PlanningProblem:
         """The same problem with so many times the demand."""

@@ -100,6 +100,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *_settings(document),
             _devices(document, document.cost),
             *_servers(document),
+            *_zones(document),
             *_origin(document),
         ]
     if warnings:
@@ -155,6 +156,14 @@ def _gap(document: PlanDocument) -> float:
 
 def _count(number: float, thing: str) -> str:
     return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
+
+
+def _zones(document: PlanDocument) -> Iterator[Text]:
+    redundancy = document.instance_document.get("redundancy", {})
+    lost = redundancy.get("survive_zones", 0)
+    if lost:
+        kept = f"spread evenly over {redundancy['zones']} zones, every pool serves all demand after the loss of any {lost}"
+        yield Text(f"{kept}: spare replicas included")
 
 
 def _pools(document: PlanDocument, *, wide: bool) -> Padding:

@@ -78,6 +78,8 @@ class Resolved:
     rules: CostRules
     limits: Limits
     spare_replicas: int
+    zones: int
+    lost_zones: int
     rejections: tuple[Rejection, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
@@ -167,6 +169,8 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             devices=instance.limits.devices,
         ),
         spare_replicas=instance.redundancy.spare_replicas,
+        zones=instance.redundancy.zones,
+        lost_zones=instance.redundancy.survive_zones,
         rejections=tuple(rejections),
         warnings=(*warnings, *_stale_rates(instance), *instance.suspicions()),
         assumptions=tuple(assumptions),

@@ -69,6 +69,8 @@ class Incumbent:
         pairs += [
             (variable, theirs.pool_open[pool]) for pool, variable in mine.pool_open.items() if pool in theirs.pool_open
         ]
+        for before, after in ((mine.standby, theirs.standby), (mine.zone, theirs.zone)):
+            pairs += [(one, after[pool]) for pool, one in before.items() if pool in after]
         for known, same in ((mine.used, theirs.used), (mine.lots, theirs.lots), (mine.owned, theirs.owned)):
             pairs += [(variable, same[name]) for name, variable in known.items() if name in same]
         return result | {same.name: self.outcome.values[variable.name] for variable, same in pairs}
@@ -127,8 +129,9 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
 
 
 def counted(problem: PlanningProblem) -> PlanningProblem:
-    """The problem with units counted, not packed into servers: no plan of the problem itself costs less than its best."""
-    return replace(problem, offers=tuple(replace(offer, nodes=None) for offer in problem.offers))
+    """The problem with units counted, not packed into servers, and no zone lost: no plan of the problem itself costs
+    less than its best."""
+    return replace(problem, zones=1, lost_zones=0, offers=tuple(replace(offer, nodes=None) for offer in problem.offers))
 
 
 def worth_staffing(
@@ -179,7 +182,7 @@ def worth_staffing(
         return every
     real = np.array([candidate.key in owner for candidate in problem.candidates])
     incumbent = _incumbent(
-        replace(_only(problem, real), offers=packed.offers),
+        replace(_only(problem, real), offers=packed.offers, zones=packed.zones, lost_zones=packed.lost_zones),
         replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]),
         settings,
         clock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -290,12 +291,28 @@ def _shares(nodes: Nodes) -> bool:
     return nodes.parts or not nodes.whole
 
 
+def _spares(name: str, needed: int, spare: int, resolved: Resolved) -> Iterator[str]:
+    """Whether a physical pool has the spares that are wanted, no more and no fewer."""
+
+    def enough(spare: int) -> bool:
+        low, more = divmod(needed + spare, resolved.zones)
+        zones = sorted([low] * (resolved.zones - more) + [low + 1] * more)
+        return spare >= resolved.spare_replicas and sum(zones[: resolved.zones - resolved.lost_zones]) >= needed
+
+    wanted = next(count for count in itertools.count() if enough(count))
+    if spare != wanted:
+        over = (
+            f", evenly over {resolved.zones} zones of which {resolved.lost_zones} may be lost" if resolved.lost_zones else ""
+        )
+        yield f"{name} has {spare} spare replicas, {wanted} are wanted{over}"
+
+
 def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:
     assert document.cost is not None
     offers = {offer.name: offer for offer in resolved.offers}
     means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
     costs: list[float] = []
-    spared: dict[tuple[str, str], int] = {}
+    spared: dict[tuple[str, str], tuple[int, int]] = {}
     for name in sorted({pool.device for pool in document.pools} | set(document.devices)):
         if name not in offers or name not in document.devices:
             yield f"{name} is {'not listed under devices' if name in offers else 'no device entry on offer'}"
@@ -304,7 +321,8 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
         units, busy = Fraction(0), 0.0
         for pool in pools:
             candidate = candidates[pool.name]
-            spared[candidate.physical] = spared.get(candidate.physical, 0) + pool.spare_replicas
+            needed, spare = spared.get(candidate.physical, (0, 0))
+            spared[candidate.physical] = needed + pool.replicas, spare + pool.spare_replicas
             units += (pool.replicas + pool.spare_replicas) * candidate.units
             busy += sum(
                 rate * means[served] * candidate.busy_s[served] * float(candidate.units)
@@ -327,9 +345,8 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
             yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
         if not _close(use.usd_per_hour, costs[-1]):
             yield f"{name}: costs {costs[-1]:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
-    for (_, name), count in spared.items():
-        if count != resolved.spare_replicas:
-            yield f"{name} has {count} spare replicas, {resolved.spare_replicas} are wanted"
+    for (_, name), (needed, spare) in spared.items():
+        yield from _spares(name, needed, spare, resolved)
     cost = math.fsum(costs)
     if not _close(cost, document.cost.usd_per_hour):
         yield f"the fleet costs {cost:.6g} USD/h, the plan says {document.cost.usd_per_hour:.6g}"

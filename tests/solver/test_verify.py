@@ -74,6 +74,10 @@ def a_spare_less(d: Document) -> None:
     pool(d, "prefill")["spare_replicas"] = 0
 
 
+def a_zone_to_lose(d: Document) -> None:
+    d["instance_document"]["redundancy"] |= {"zones": 3, "survive_zones": 1}
+
+
 def another_device(d: Document) -> None:
     pool(d, "prefill")["device"] = "small"
 
@@ -217,6 +221,7 @@ def a_slower_worker(d: Document) -> None:
         (a_cheaper_fleet, "writer-small needs 5 replicas for rate and has 3"),
         (no_replicas, "reader-big has 0 replicas"),
         (a_spare_less, "0 spare replicas, 1 are wanted"),
+        (a_zone_to_lose, "spare replicas, 3 are wanted, evenly over 3 zones of which 1 may be lost"),
         (another_device, "reader-big names another device"),
         (another_cut, "reader-big names another device, placement or parallelism"),
         (an_unknown_pool, "reader-big is not on offer"),

@@ -30,6 +30,7 @@ from epd_opt.formulation.variables import (
     add_fleet_variables,
     add_hired_variables,
     add_occasion_variables,
+    standing_by,
 )
 from epd_opt.problem import Aim, Occasion, PlanningProblem
 
@@ -188,7 +189,8 @@ def _fleet_sets(occasions: Sequence[Occasion], by_the_hour: Collection[str] = ()
             if one.device in by_the_hour:
                 continue
             pools.setdefault(physical, replace(one, key="|".join(physical), arcs=(), rows=(), busy_s={}))
-            needed = sum(sets.most_replicas[k] for k in members) + occasion.problem.spare_replicas
+            needed = sum(sets.most_replicas[k] for k in members)
+            needed += occasion.problem.standing_by(needed)
             stocked = stocks[one.device]
             if stocked is not None:
                 needed = min(needed, math.floor(stocked / one.units))
@@ -265,8 +267,7 @@ def standing(built: OccasionsFormulation) -> Rows:
                 continue
             g, v = stands[physical], part.variables
             terms = [(v.replicas[k], 1.0) for k in members]
-            if physical in v.pool_open:
-                terms.append((v.pool_open[physical], float(part.sets.problem.spare_replicas)))
+            terms += standing_by(part.sets, v, physical)
             yield f"s{index}_stand_{g}", pulp.LpAffineExpression([*terms, (fleet.variables.replicas[g], -1.0)]) <= 0
 
 

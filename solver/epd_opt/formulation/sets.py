@@ -104,7 +104,7 @@ class Sets:
         """Per device entry, the units that all its candidates at full size would take (or the stock, if smaller)."""
         result = dict.fromkeys(self.offers, 0.0)
         for candidate, most in zip(self.candidates, self.most_replicas, strict=True):
-            result[candidate.device] += float((most + self.problem.spare_replicas) * candidate.units)
+            result[candidate.device] += float((most + self.problem.standing_by(most)) * candidate.units)
         units = {}
         for name, offer in self.offers.items():
             bound = math.ceil(result[name])

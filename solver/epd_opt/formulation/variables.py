@@ -25,6 +25,10 @@ class Variables:
         Whether each candidate is used, binary.
     pool_open : dict
         Whether each physical pool is used, binary; only where spares are wanted.
+    standby : dict
+        Spare replicas of each physical pool, integer; only where zones may be lost.
+    zone : dict
+        Replicas of each physical pool that every zone left must hold, integer; only there.
     used : dict
         Units in use per device entry, integer.
     lots : dict
@@ -50,10 +54,19 @@ class Variables:
     used: dict[str, pulp.LpVariable]
     lots: dict[str, pulp.LpVariable]
     owned: dict[str, pulp.LpVariable]
+    standby: dict[tuple[str, str], pulp.LpVariable] = field(default_factory=dict)
+    zone: dict[tuple[str, str], pulp.LpVariable] = field(default_factory=dict)
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = field(default_factory=dict)
     loose: dict[tuple[str, int], pulp.LpVariable] = field(default_factory=dict)
     kept: dict[str, pulp.LpVariable] = field(default_factory=dict)
     unserved: pulp.LpVariable | None = None
+
+
+def standing_by(sets: Sets, v: Variables, pool: tuple[str, str]) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms of the spare replicas of a physical pool."""
+    if pool in v.standby:
+        return [(v.standby[pool], 1.0)]
+    return [(v.pool_open[pool], float(sets.problem.spare_replicas))] if pool in v.pool_open else []
 
 
 def leaving_source(v: Variables, request_class: str) -> list[pulp.LpVariable]:
@@ -102,7 +115,21 @@ def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables
     opened = [whole(f"y_{k}", 1) for k in range(len(sets.candidates))]
     spared = sets.problem.spare_replicas > 0
     pool_open = {pool: whole(f"w_{p}", 1) for p, pool in enumerate(sets.pools)} if spared else {}
-    return Variables(share=share, replicas=replicas, open=opened, pool_open=pool_open, used={}, lots={}, owned={})
+    standby, zone = {}, {}
+    for p, (pool, members) in enumerate(sets.pools.items()) if sets.problem.lost_zones else ():
+        most = sum(sets.most_replicas[k] for k in members)
+        standby[pool], zone[pool] = whole(f"r_{p}", sets.problem.standing_by(most)), whole(f"e_{p}", most)
+    return Variables(
+        share=share,
+        replicas=replicas,
+        open=opened,
+        pool_open=pool_open,
+        standby=standby,
+        zone=zone,
+        used={},
+        lots={},
+        owned={},
+    )
 
 
 def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix: str = "") -> Variables:

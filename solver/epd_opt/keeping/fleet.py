@@ -19,7 +19,7 @@ from epd_opt.document import PlanDocument, Pool, Reason
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints import Rows
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables
+from epd_opt.formulation.variables import Variables, standing_by
 from epd_opt.infeasible import unservable
 from epd_opt.offering import Offering, offering_at
 from epd_opt.predict import class_times, reinforced
@@ -226,8 +226,7 @@ def within(fleet: Fleet) -> Question:
 def used_replicas(sets: Sets, v: Variables, physical: Physical, members: Sequence[int]) -> pulp.LpAffineExpression:
     """Replicas of a physical pool, spares included."""
     terms = [(v.replicas[k], 1.0) for k in members]
-    terms += [(v.pool_open[physical], float(sets.problem.spare_replicas))] if physical in v.pool_open else []
-    return pulp.LpAffineExpression(terms)
+    return pulp.LpAffineExpression([*terms, *standing_by(sets, v, physical)])
 
 
 def free_of_limits(problem: PlanningProblem) -> PlanningProblem:

@@ -133,6 +133,7 @@ def _same_pools(one: Resolved, other: Resolved, *, rates: bool) -> bool:
             resolved.entries,
             resolved.network,
             resolved.spare_replicas,
+            (resolved.zones, resolved.lost_zones),
             instance.placements,
             instance.workers,
             sold,

@@ -157,8 +157,8 @@ def _standing(
     found: FleetFound, results: Sequence[doc.ScenarioResult], held: Sequence[Mapping[str, Holding]]
 ) -> tuple[list[doc.Pool], dict[str, str]]:
     """The physical pools that stand, each as it runs in the scenario that asks for the most of it, and those scenarios."""
-    spare = found.served[0].scene.offered.problem.spare_replicas
     chosen: dict[Physical, tuple[doc.ScenarioResult, doc.Pool]] = {}
+    spare: dict[Physical, int] = {}
     for physical, count in found.stands.items():
         asking = [
             (result, served)
@@ -170,6 +170,7 @@ def _standing(
         points = [
             pool for pool, own in zip(result.pools, served.solution.pools, strict=True) if own.candidate.physical == physical
         ]
+        spare[physical] = count - sum(pool.replicas for pool in points)
         chosen[physical] = result, max(points, key=lambda pool: pool.replicas)
     units = {
         physical: float(count * pool.devices / (pool.replicas + pool.spare_replicas))
@@ -189,8 +190,8 @@ def _standing(
             pool.model_copy(
                 update={
                     "name": names[physical],
-                    "replicas": count - spare,
-                    "spare_replicas": spare,
+                    "replicas": count - spare[physical],
+                    "spare_replicas": spare[physical],
                     "devices": int(taken) if taken == int(taken) else taken,
                     "usd_per_hour": math.fsum(w * own[index] for w, own in zip(weights, each, strict=True)),
                 }

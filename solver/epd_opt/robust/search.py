@@ -192,8 +192,8 @@ def running(scene: Scene, solution: Solution | None) -> dict[Physical, int]:
     pools: Sequence[PoolSolution] = () if solution is None else solution.pools
     for pool in pools:
         physical = pool.candidate.physical
-        counts[physical] = counts.get(physical, scene.problem.spare_replicas) + pool.replicas
-    return counts
+        counts[physical] = counts.get(physical, 0) + pool.replicas
+    return {physical: count + scene.problem.standing_by(count) for physical, count in counts.items()}
 
 
 def _as_predicted(

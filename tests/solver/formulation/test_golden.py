@@ -96,6 +96,7 @@ PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "budget": lambda: two_entries(Limits(usd_per_hour=20.0)),
     "power": lambda: two_entries(Limits(power_w=9000.0)),
     "packing": lambda: in_servers(owned=12),
+    "zone_loss": lambda: replace(with_spares(), zones=4, lost_zones=1),
 }
 
 

@@ -18,6 +18,7 @@ from epd_opt.formulation.constraints.fleet import (
 )
 from epd_opt.formulation.constraints.flow import demand, hand_over
 from epd_opt.formulation.constraints.packing import packing
+from epd_opt.formulation.constraints.zones import zone_loss
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
 
@@ -38,14 +39,24 @@ FAMILIES: tuple[Family, ...] = (
     budget,
     power,
     packing,
+    zone_loss,
 )
 
 LIMITLESS: tuple[Family, ...] = tuple(
-    family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening, packing)
+    family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening, packing, zone_loss)
 )
 """Families that hold whatever the demand is: those that neither bound counts by it nor charge for being open."""
 
-OCCASION_FAMILIES: tuple[Family, ...] = (demand, hand_over, capacity, linking, replica_bounds, pool_opening, budget)
+OCCASION_FAMILIES: tuple[Family, ...] = (
+    demand,
+    hand_over,
+    capacity,
+    linking,
+    replica_bounds,
+    pool_opening,
+    budget,
+    zone_loss,
+)
 """Families that every occasion has for itself, where one fleet stands for several."""
 
 FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power, packing)

@@ -8,26 +8,25 @@ import pulp
 
 from epd_opt.formulation.objective import cost_expression, scale
 from epd_opt.formulation.sets import Sets
-from epd_opt.formulation.variables import Variables
+from epd_opt.formulation.variables import Variables, standing_by
 
 Rows = Iterator[tuple[str, pulp.LpConstraint]]
 
 
 def units_used(sets: Sets, v: Variables) -> Rows:
     """``used_d``: units in use cover every replica and every spare (spares once per physical pool)."""
-    spares = sets.problem.spare_replicas
     for d, name in enumerate(sets.offers):
         terms = [
             (v.replicas[k], float(candidate.units))
             for k, candidate in enumerate(sets.candidates)
             if candidate.device == name
         ]
-        if spares:
-            terms += [
-                (v.pool_open[pool], spares * float(sets.candidates[members[0]].units))
-                for pool, members in sets.pools.items()
-                if sets.candidates[members[0]].device == name
-            ]
+        terms += [
+            (variable, count * float(sets.candidates[members[0]].units))
+            for pool, members in sets.pools.items()
+            if pool[0] == name
+            for variable, count in standing_by(sets, v, pool)
+        ]
         yield f"used_{d}", pulp.LpAffineExpression([*terms, (v.used[name], -1.0)]) <= 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pulp
 
 from epd_opt.formulation.sets import Packed, Sets
-from epd_opt.formulation.variables import Variables
+from epd_opt.formulation.variables import Variables, standing_by
 
 Rows = Iterator[tuple[str, pulp.LpConstraint]]
 Terms = list[tuple[pulp.LpVariable, float]]
@@ -65,8 +65,7 @@ def _groups(sets: Sets, v: Variables, packed: Packed, weight: Mapping[int, int])
     """Groups of an entry, spares among them, by a weight of their size."""
     weights = {k: float(sum(weight.get(size, 0) * n for size, n in taken.items())) for k, taken in packed.pieces.items()}
     terms = [(v.replicas[k], each) for k, each in weights.items() if each]
-    for pool, variable in v.pool_open.items():
-        each = weights.get(sets.pools[pool][0], 0.0)
-        if each and sets.problem.spare_replicas:
-            terms.append((variable, sets.problem.spare_replicas * each))
+    for pool, members in sets.pools.items():
+        each = weights.get(members[0], 0.0)
+        terms += [(variable, count * each) for variable, count in standing_by(sets, v, pool) if each]
     return terms
