@@ -295,7 +295,9 @@ class KeptIn(_Part):
     """A fleet that was planned for something else, in one scenario."""
 
     targets_met: bool | None = Field(description="Whether it serves the scenario within all targets; null = not decided.")
-    usd_per_hour: float | None = Field(description="What it costs there, where it serves it, US dollars per hour.")
+    usd_per_hour: float | None = Field(
+        description="What it costs there, without the energy of work where it does not serve it, US dollars per hour."
+    )
     breaks: list[Reason] = Field(default=[], description="What breaks first, where it does not.")
 
 
@@ -310,7 +312,7 @@ class SinglePlan(_Part):
     scenarios: dict[str, KeptIn]
     held_share: float = Field(description="Weight of the scenarios in which its targets hold.")
     objective_usd_per_hour: float | None = Field(
-        description="What is minimised over the scenarios, for this fleet; null where it does not hold in all of them."
+        description="What is minimised over the scenarios, for this fleet; null where it holds in too few of them."
     )
     regret_usd_per_hour: float | None = Field(
         description="objective_usd_per_hour less that of the plan: what robustness saves against this fleet."

@@ -160,6 +160,13 @@ def kept(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | 
     return Kept(feasible=False, reasons=tuple(broken)) if broken else Kept(feasible=True, usd_per_hour=cost)
 
 
+def idle_cost(fleet: Fleet, resolved: Resolved) -> float | None:
+    """What a fleet costs per hour at an instance's terms, without the energy of any work; None where its units are not to
+    be had."""
+    held, missing = _held(fleet, resolved)
+    return None if missing else _cost(held, resolved, Solution(pools=(), ways={}))
+
+
 def serving(fleet: Fleet, resolved: Resolved, offered: Offering, solver: Clocked) -> Solution | Kept:
     """How a fleet serves an instance; whatever it costs and whatever limits the instance puts on fleets."""
     if not resolved.requests:

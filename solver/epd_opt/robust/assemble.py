@@ -23,6 +23,11 @@ from epd_opt.robust.money import Running, held_in_each, requests_per_hour, share
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served, running
 
+LEFT_OUT = (
+    "Pools that no scenario would use if it were alone are left out for their number; the bound is that of plans for one "
+    "scenario alone, which holds for them too."
+)
+
 
 def robust_document(
     instance: Instance,
@@ -94,7 +99,7 @@ def robust_document(
             worst_usd_per_hour=max(cost for _, cost in costs),
             sized_by=sized_by,
             single_plans=[_compared(single, aim, results, value) for single in singles],
-            note=note,
+            note=" ".join(text for text in (note, LEFT_OUT if reduced else "") if text),
         ),
     )
     return document.model_copy(update={"cards": _cards(found)})
@@ -238,7 +243,7 @@ def _compared(single: doc.SinglePlan, aim: Aim, results: Sequence[doc.ScenarioRe
         return single
     costs = [(result.weight, single.scenarios[result.name].usd_per_hour) for result in results]
     known = [(weight, cost) for weight, cost in costs if cost is not None]
-    if len(known) < len(costs):
+    if len(known) < len(costs) or single.held_share < aim.held_share - 1e-9:
         return single
     own = measured(aim, known)
     regret = own - value

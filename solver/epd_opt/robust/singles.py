@@ -10,6 +10,7 @@ from epd_opt.backends import HIGHS, Clocked, OutOfTime, SolverFailed
 from epd_opt.instance import Instance
 from epd_opt.keeping import Fleet, kept
 from epd_opt.keeping.breaks import missing_replicas
+from epd_opt.keeping.fleet import idle_cost
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.robust.scene import Scene, Scenes, restricted
 from epd_opt.search import NoPlan, Task, cheapest_of
@@ -91,4 +92,5 @@ def _under(fleet: Fleet, scene: Scene, solver: Clocked) -> doc.KeptIn:
     breaks = list(found.reasons)
     if found.feasible is False and not breaks:
         breaks = list(missing_replicas(fleet, scene.resolved, solver, offered))
-    return doc.KeptIn(targets_met=found.feasible, usd_per_hour=found.usd_per_hour, breaks=breaks)
+    cost = idle_cost(fleet, scene.resolved) if found.usd_per_hour is None else found.usd_per_hour
+    return doc.KeptIn(targets_met=found.feasible, usd_per_hour=cost, breaks=breaks)

@@ -295,9 +295,12 @@ def test_a_tampered_plan_fails_its_check(tamper: Callable[[dict[str, Any]], None
 def test_pools_left_out_for_their_number_leave_an_honest_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pools are screened scenario by scenario, the bound holds for all of them and the status says what is proved."""
     document = {**texts(), "scenarios": [{"name": "usual"}, {"name": "busy", "set": BUSY}]}
+    document["devices"].append({"sku": "L40S", "price": {"usd_per_hour": 50}, "tensor_parallel": [1]})
     whole = epd_opt.solve(document)
     monkeypatch.setattr("epd_opt.shortlist.ENOUGH", 4)
     few = epd_opt.solve(document)
+    assert "left out" in few.robust.note
+    assert "left out" not in whole.robust.note
     assert few.robust.bound_usd_per_hour <= whole.robust.objective_usd_per_hour * (1 + 1e-9)
     assert few.robust.objective_usd_per_hour >= whole.robust.bound_usd_per_hour * (1 - 1e-9)
     assert (few.status == "optimal") == (few.robust.gap <= 1e-9)
