@@ -55,14 +55,15 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     fleet = holdings(problem, solution)
     cost = total_usd_per_hour(fleet)
     requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
-    bound, gap = proved_bound(found.formulation, outcome, cost)
+    bounding = found.bounded_by or found
+    bound, gap = proved_bound(bounding.formulation, bounding.outcome, cost)
     searched = found.rate_multiple
     if searched is not None:
         least = max(searched.bound_usd_per_request, bound / requests)
         searched = searched.model_copy(update={"bound_usd_per_request": min(least, cost / requests)})
         bound = min(least * requests, cost)
         gap = 0.0 if cost == 0.0 else (cost - bound) / cost
-    proved = (outcome.termination == "optimal" and unchanged) or gap <= resolved.instance.solver.gap
+    proved = (outcome.termination == "optimal" and unchanged and bounding is found) or gap <= resolved.instance.solver.gap
     if found.proved is not None:
         proved = found.proved and (unchanged or found.goodput is not None)
     standing = standing_pools(problem, solution)

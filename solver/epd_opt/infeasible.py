@@ -11,7 +11,7 @@ import pulp
 from epd_models.candidate import Rejection
 from epd_models.workload import RequestClass
 from epd_opt.address import format_path
-from epd_opt.backends import Backend, Outcome, Settings
+from epd_opt.backends import Backend, Clocked, Outcome, Settings
 from epd_opt.document import Infeasibility, Mend, Reason
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.offering import Offering
@@ -139,7 +139,7 @@ def _shortfall(rejection: Rejection) -> float:
 
 
 def limiting(
-    problem: PlanningProblem, solver: Backend, settings: Settings, questions: Sequence[Question] = ()
+    problem: PlanningProblem, solver: Clocked, settings: Settings, questions: Sequence[Question] = ()
 ) -> Infeasibility:
     """Reasons where every class has a way but the fleet's limits leave no room: each limit that, taken away alone,
     leaves a plan, with the least value that would do; all limits together where no single one is enough.
@@ -151,6 +151,9 @@ def limiting(
     decided = True
     found = relaxations(problem)
     for relaxed in found:
+        if solver.clock.left_s == 0.0:
+            decided = False
+            break
         formulation = build(relaxed.problem, questions)
         outcome = _least(formulation, relaxed.least, solver, settings)
         decided &= outcome.termination in ("optimal", "infeasible")

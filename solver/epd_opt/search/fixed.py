@@ -10,6 +10,8 @@ from epd_opt.formulation import Question, build
 from epd_opt.infeasible import unservable
 from epd_opt.offering import Offering
 from epd_opt.problem import PlanningProblem
+from epd_opt.prune import connected
+from epd_opt.search.reinforcing import Beyond, beyond_limits
 from epd_opt.search.task import Found, NoPlan, Task
 from epd_opt.shortlist import shortlist, worth_staffing
 
@@ -56,6 +58,47 @@ def cheapest_of(
         return NoPlan(why=why)
     problem = task.pruned(offered, multiple) if pruned is None else pruned
     problem = problem.at(multiple)
+    first: Found | None = None
+    refused: list[Beyond] = []
+    while True:
+        found = _solved(task, offered, problem, multiple, questions, diagnose=diagnose and not refused)
+        if isinstance(found, NoPlan):
+            infeasible = found.outcome is not None and found.outcome.termination == "infeasible"
+            return NoPlan(why=refused[0].why, outcome=found.outcome) if refused and infeasible else found
+        beyond = beyond_limits(problem, found, task.means.settings)
+        if beyond is None:
+            return found if first is None else _among_the_rest(first, found, refused)
+        if len(refused) == _MOST_REFUSED:
+            return NoPlan(why=beyond.why, outcome=found.outcome)
+        first = first or found
+        refused.append(beyond)
+        task.means.say(f"without {', '.join(beyond.points)}, which needs more than there is")
+        left = (candidate for candidate in problem.candidates if candidate.key not in beyond.points)
+        problem = replace(problem, candidates=tuple(connected(left)))
+
+
+_MOST_REFUSED = 8
+"""Times that a fleet is refused before the search ends."""
+
+
+def _among_the_rest(first: Found, found: Found, refused: Sequence[Beyond]) -> Found:
+    """A fleet without the operating points of those that were refused: the bound is that of the first search, over all of
+    them, and what is best of the rest is not proved to be best."""
+    points = ", ".join(key for each in refused for key in each.points)
+    left_out = f"planned without operating points whose predicted intervals ask for more than there is: {points}"
+    return replace(found, bounded_by=first, warnings=(left_out,))
+
+
+def _solved(
+    task: Task,
+    offered: Offering,
+    problem: PlanningProblem,
+    multiple: float,
+    questions: Sequence[Question],
+    *,
+    diagnose: bool,
+) -> Found | NoPlan:
+    """The cheapest fleet by the rows of the candidates."""
     listed = shortlist(problem, task.means.settings, task.means.clock, questions)
     formulation = build(listed.problem, questions)
     outcome = task.means.solve(formulation, replace(task.means.settings, start=listed.start(formulation)))

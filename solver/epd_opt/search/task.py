@@ -110,6 +110,8 @@ class Found:
         Whether the multiple is proved to be best within the gap; None where it is given.
     goodput, rate_multiple : optional
         What the search for the multiple has found.
+    bounded_by : Found or None
+        The search over all candidates, whose bound holds, where some of them were then left out.
     """
 
     multiple: float
@@ -120,6 +122,7 @@ class Found:
     goodput: doc.Goodput | None = None
     rate_multiple: doc.RateMultiple | None = None
     warnings: tuple[str, ...] = ()
+    bounded_by: Found | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
