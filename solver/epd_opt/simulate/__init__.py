@@ -10,7 +10,7 @@ from pathlib import Path
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.plan import Plan
 from epd_opt.scenario_plan import demand_one_workload
-from epd_opt.simulate.arrivals import Arrival
+from epd_opt.simulate.arrivals import Arrival, checked
 from epd_opt.simulate.failures import Failure, parse_failure
 from epd_opt.simulate.fleet import resolved_plan
 from epd_opt.simulate.report import simulation_document
@@ -140,4 +140,4 @@ def _opened(
         if str(trace.source) == "-":
             raise UsageError("a trace is read more than once: give a file in place of -")
         return trace, f"trace {Path(trace.source).name}", trace.notes
-    return list(trace), "requests given in Python", list
+    return checked(trace), "requests given in Python", list

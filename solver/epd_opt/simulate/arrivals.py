@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from epd_models.distribution import Distribution
 from epd_models.request import RequestLoad
 from epd_models.workload import RequestClass
+from epd_opt.errors import InvalidInput, Problem
 
 _BLOCK = 1024
 """Requests drawn at once of each class; memory does not grow with the length of a run."""
@@ -50,6 +52,45 @@ class Arrival(NamedTuple):
     image_tokens: float | None = None
     image_sizes: tuple[tuple[int, int], ...] = ()
     cached_tokens: float | None = None
+
+
+def checked(arrivals: Iterable[Arrival]) -> list[Arrival]:
+    """Requests that somebody made, held together and in order.
+
+    Raises
+    ------
+    InvalidInput
+        There is none, or one makes no sense.
+    """
+    found = list(arrivals)
+    if not found:
+        raise InvalidInput([Problem(path="trace", message="found no request, expected at least one")])
+    before = 0.0
+    for i, one in enumerate(found):
+        wrong = _wrong(one, before)
+        if wrong:
+            raise InvalidInput([Problem(path=f"trace.{i}", message=wrong)])
+        before = one.time_s
+    return found
+
+
+def _wrong(one: Arrival, before: float) -> str:
+    if not math.isfinite(one.time_s) or one.time_s < 0.0:
+        return f"time_s: found {one.time_s}, expected a finite number, at least 0"
+    if one.time_s < before:
+        return f"time_s: found {one.time_s:g} after {before:g}, expected requests in order of time"
+    sizes = {
+        "text_tokens": one.text_tokens,
+        "image_count": one.image_count,
+        "image_tokens": one.image_tokens or 0.0,
+        "cached_tokens": one.cached_tokens or 0.0,
+    }
+    for name, value in sizes.items():
+        if not math.isfinite(value) or value < 0:
+            return f"{name}: found {value}, expected a finite number, at least 0"
+    if not math.isfinite(one.output_tokens) or one.output_tokens < 1:
+        return f"output_tokens: found {one.output_tokens}, expected a finite number, at least 1"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

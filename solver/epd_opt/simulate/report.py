@@ -67,6 +67,7 @@ def simulation_document(
     energy = None if None in power else math.fsum(p for p in power if p is not None) * 1e3 * seconds / 3600.0
     said = [*notes, *([_of_measured(untimed, len(plan.pools))] if untimed else [])]
     said += reasons(classes)
+    said += [f"no request of {name} counted: nothing is known of it" for name, o in classes.items() if not o.requests]
     refused, unfinished = sum(run.refused for run in runs), sum(run.unfinished for run in runs)
     said += [f"{refused} requests did not fit the KV memory even alone"] if refused else []
     said += [f"{unfinished} requests never ended: a pool that they need stayed dead"] if unfinished else []

@@ -28,6 +28,8 @@ _MOST_WARM_UP = 1.0
 _LIVES = 2.0
 """Lives of the longest class that pass before requests count."""
 _REPORT_EVERY = 500
+_INSTANT_S = 1e-9
+"""Length of a run whose requests all come, and end, at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,8 @@ def run(
 ) -> Run:
     """Send requests through the fleet until all that count have ended.
 
+    Where all requests come at once, the time that counts lasts until the last of them has ended.
+
     Of drawn arrivals, ``requests`` count after a warm-up of two lives of the slowest class, and the stream goes on until
     the last of them has ended. Of the first ``requests`` of a trace, those count that come after a tenth of its time or two
     lives, whichever is less.
@@ -144,9 +148,11 @@ def run(
     recorder = Recorder(len(sources))
     pending: dict[Job, None] = {}
     refused = 0
+    ended_s = 0.0
 
     def finished(time: float, job: Job) -> None:
-        nonlocal refused
+        nonlocal refused, ended_s
+        ended_s = time
         if job.measured:
             bad = math.isinf(job.last_s)
             refused += bad
@@ -211,8 +217,11 @@ def run(
         pass
     for job in pending:
         recorder.record(end_s, job, refused=True)
+    if end_s <= begun_s:
+        end_s = max(ended_s, begun_s + _INSTANT_S)
+        after = _counters(fleet, end_s)
     before = before or [(0.0, 0, 0)] * len(fleet.pools)
-    seconds = max(end_s - begun_s, 1e-9)
+    seconds = end_s - begun_s
     return Run(
         times=tuple(recorder.of_class(label) for label in range(len(sources))),
         pools=tuple(

@@ -45,6 +45,32 @@ def test_a_shortfall_is_explained_by_what_the_instance_did_not_state() -> None:
     assert any("chat misses a target" in note and "as Poisson, where the instance states 1" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ([], "found no request"),
+        ([Arrival(1.0, None, 9.0, 9.0), Arrival(0.5, None, 9.0, 9.0)], "0.5 after 1"),
+        ([Arrival(-1.0, None, 9.0, 9.0)], "time_s: found -1.0"),
+        ([Arrival(float("nan"), None, 9.0, 9.0)], "time_s: found nan"),
+        ([Arrival(0.0, None, float("inf"), 9.0)], "text_tokens: found inf"),
+        ([Arrival(0.0, None, 9.0, 0.0)], "output_tokens: found 0.0"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(wrong: list[Arrival], told: str) -> None:
+    """Requests given in Python are checked as rows of a file are."""
+    with pytest.raises(epd_opt.InvalidInput, match=told):
+        epd_opt.simulate(plan_of("shared"), trace=wrong)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_requests_that_come_at_once_are_timed(count: int) -> None:
+    """A trace of no length: every request is answered, and the class without any is said to be unknown."""
+    found = epd_opt.simulate(plan_of("shared"), trace=[Arrival(0.0, "chat", 500.0, 60.0)] * count)
+    assert (found.classes["chat"].requests, found.classes["chat"].missed) == (count, 0)
+    assert found.seconds > 0.1
+    assert found.notes == ["no request of photo counted: nothing is known of it"]
+
+
 def test_a_faster_trace_is_told_by_its_rate() -> None:
     """Three times the planned rate is a reason of its own; requests that are drawn carry no such figures."""
     plan = plan_of("shared")
