@@ -30,7 +30,7 @@ def asked(row: Any) -> Question:
         ("reverse", {"way": "reverse", "gpu": "H200-SXM", "npu": "Gaudi3", "model": None}),
         ("lengths", {"way": "pair", "gpu": "B200-SXM", "npu": "Gaudi3", "prompt": 4000.0, "answer": 60.0}),
         ("targets", {"way": "split", "gpu": "B200-SXM", "ttft_ms": 1000.0, "itl_ms": 30.0}),
-        ("network", {"gbit": 25.0, "conversion": 3.0, "prompt": 8000.0}),
+        ("network", {"gbit": 25.0, "conversion": 1.0, "prompt": None}),
     ],
 )
 def test_a_stored_fleet_costs_what_it_costs_now(table: str, which: dict[str, Any]) -> None:

@@ -27,7 +27,8 @@ Tables = dict[str, list[dict[str, Any]]]
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; the first column is text, the others numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return re.sub(r"(?<=\d)%", " %", text)
 
 
 def _span(values: Iterable[float], digits: int) -> str:
@@ -113,6 +114,10 @@ def _break_even(row: Row) -> float:
     return 0.0 if row.get("never") else float(row["break_even"])
 
 
+def _thousands_span(rows: Sequence[Row]) -> str:
+    return " to ".join(_thousands(_break_even(row)) for row in rows)
+
+
 def break_evens(tables: Tables) -> str:
     """Break-even purchase prices, as estimated and as efficient as a GPU."""
     rows = tables["break_evens"]
@@ -122,7 +127,7 @@ def break_evens(tables: Tables) -> str:
         for asked in MODELS.values():
             for gpu in RIVALS:
                 ends = [find(rows, npu=npu, gpu=gpu, as_gpu=as_gpu, model=asked["model"]) for as_gpu in (None, True)]
-                cells.append(" to ".join(_thousands(_break_even(row)) for row in ends))
+                cells.append(_thousands_span(ends))
         lines.append([name(npu), _price(npu).replace("none; ", ""), *cells])
     header = ["NPU", "its price, USD"]
     header += [f"{label} vs {name(gpu)}" for label in ("70B", "8B", "images") for gpu in RIVALS]
@@ -246,7 +251,7 @@ def stories(tables: Tables) -> str:
                     row = find(rows, gpu=gpu, **asked, **same)
                     cells.append(f"{row['tokens_per_usd'] / base:.2f}" if "tokens_per_usd" in row else "-")
             prices = [find(tables["story_prices"], as_gpu=as_gpu, **same) for as_gpu in (None, True)]
-            cells.append(" to ".join(_thousands(_break_even(row)) for row in prices))
+            cells.append("no price" if all(row.get("never") for row in prices) else _thousands_span(prices))
             lines.append([f"{model or 'Llama-3.1-70B'}, {prompt:,.0f} in, {answer or 500.0:,.0f} out", *cells])
     ways = ("together", "apart", "+ Gaudi 3", "+ Gaudi 3 as a GPU", "+ MI300X")
     header = ["tokens per dollar, H100 apart = 1", *(f"{gpu} {way}" for gpu in ("H100", "B200") for way in ways)]
@@ -320,6 +325,10 @@ def filled(text: str, tables: Tables) -> str:
     return text
 
 
+_JOINED = "~%"
+"""Stands for a number's per cent while lines are broken."""
+
+
 def wrapped(text: str) -> str:
     """Paragraphs and list items broken to the width of the pages; tables as they are."""
     blocks = [
@@ -331,9 +340,9 @@ def wrapped(text: str) -> str:
         body = block.rstrip("\n")
         if not body.startswith("|"):
             indent = "  " if body.startswith("- ") else ""
-            body = textwrap.fill(
-                " ".join(body.split()), 125, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
+            words = " ".join(body.split()).replace(" %", _JOINED)
+            body = textwrap.fill(words, 125, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+            body = body.replace(_JOINED, " %")
         lines.append(body + (ends or "\n"))
     return "".join(lines).rstrip("\n") + "\n"
 

@@ -34,7 +34,8 @@ def change(new: Row, old: Row) -> str:
 
 def more(new: Row, old: Row) -> str:
     """The same as a signed percentage."""
-    return f"{cost(new) / cost(old) - 1.0:+.0%}".replace("%", " %")
+    gain = cost(new) / cost(old) - 1.0
+    return f"{gain:+.0%}".replace("%", " %") if abs(gain) >= 0.005 else "±0 %"
 
 
 def even(tables: Tables, npu: str, gpu: str, *, as_gpu: bool = False, model: str | None = None) -> float:
@@ -120,13 +121,13 @@ def break_evens(tables: Tables) -> str:
         for gpu in (H200, B200)
         for as_gpu in (None, True)
     ]
-    estimated, gpu_like = (" and ".join(_even_text(row) for row in ends[at::2]) for at in (0, 1))
+    estimated, gpu_like = (" and ".join(dict.fromkeys(_even_text(row) for row in ends[at::2])) for at in (0, 1))
     return f"""Bandwidth alone does not carry REBEL100 far: at nine tenths of it, everything else as estimated, it may cost {usd(most)} against H200. The rest is
 in overheads per layer, in the share of matrix peaks at batches of a hundred and more, and in all-reduces over PCIe, which a 70B
 model cut over two to eight cards pays 160 times a token. Against B200 the break-evens halve again.
 
-ATOM-Max, which only holds short contexts (Llama-3.1-8B, 300 tokens in, 150 out, 400 requests/s), breaks even against H200 and B200
-at {estimated} as estimated, {gpu_like} as a GPU: free of charge, H200 with {free["devices"]["RBLN-ATOM-Max-CA25"]} of them would draw {free["kw"]:.0f} kW and cost
+ATOM-Max only holds short contexts. On them (Llama-3.1-8B, 300 tokens in, 150 out, 400 requests/s) it breaks even, against H200 and
+against B200, at {estimated} as estimated, and at {gpu_like} as a GPU: free of charge, H200 with {free["devices"]["RBLN-ATOM-Max-CA25"]} of them would draw {free["kw"]:.0f} kW and cost
 {free["usd_per_hour"]:.2f} $/h, H200 alone {rival["kw"]:.1f} kW and {rival["usd_per_hour"]:.2f} $/h.
 """
 
@@ -216,7 +217,7 @@ def verdicts(tables: Tables) -> str:
         (
             "B200 prefill with Gaudi 3 decode gives 1.7 times the tokens per dollar of B200 for both, on common workloads (Gimlet Labs, 2025-10-13); Intel showed the pairing at the OCP Global Summit 2025 with 1.7 times on small dense models",
             "**contradicted** at list prices",
-            f"{span(pair | {'as_gpu': None}, apart)} times as estimated, {span(pair | {'as_gpu': True}, apart)} if Gaudi 3 were as efficient as a GPU; for {CLAIMED_GAIN} times it would have to cost {usd(min(cheap))} to {usd(max(cheap))} as estimated, {usd(min(dear))} to {usd(max(dear))} as a GPU, not {list_price('Gaudi3', False):,.0f}. The lengths are ours: 4,000 in and 500 out, 500 in and 4,000 out",
+            f"{span(pair | {'as_gpu': None}, apart)} times as estimated, {span(pair | {'as_gpu': True}, apart)} if Gaudi 3 were as efficient as a GPU; for {CLAIMED_GAIN} times it would have to cost, where there is much to write, {usd(min(cheap))} to {usd(max(cheap))} as estimated, {usd(min(dear))} to {usd(max(dear))} as a GPU, not {list_price('Gaudi3', False):,.0f}; where there is much to read no price is low enough. The lengths are ours: 4,000 in and 500 out, 500 in and 4,000 out",
         ),
         (
             "That pairing gives about 3 times (much to read) to 4 times (much to write) H100 with H100; B200 alone about 2.5 times (the same, as retold by Momento)",
@@ -258,12 +259,12 @@ def verdicts(tables: Tables) -> str:
         ),
         (
             "H100 with NPUs of equal memory: 2.1 times faster at 100,000 tokens of context, 3.9 times the energy efficiency (Hybe, ISCA 2025)",
-            "**not tested**: a research chip without a card",
-            "in our models H100 already reaches 95 % of its bandwidth on weights and 77 % on the KV cache, so an equal memory speeds a step up by 1.06 to 1.29 times at most; more must come from the second device",
+            "**refined**: equal memory explains little of it",
+            f"in our models H100 already reaches 95 % of its bandwidth on weights and 77 % on the KV cache, so an equal memory speeds a step up by 1.06 to 1.29 times at most; more must come from the second device, which any pair has. The chip has no card; REBEL100 as efficient as a GPU beside H200 gives {_pair(tables, H200, REBEL, npu_price=15000.0, as_gpu=True)['tokens_per_kwh'] / _alone(tables, H200)['tokens_per_kwh']:.2f} times the tokens per kWh of H200 alone",
         ),
         (
             "AWS Trainium prefill with Cerebras decode: five times the fast-token capacity (AWS and Cerebras, 2026-03)",
-            "**not tested**: no price, no card, no workload",
+            "**open**: no price, no data sheet of the decoder and no workload is public",
             "-",
         ),
     ]
