@@ -8,7 +8,7 @@ from epd_opt.instance import Instance
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
-from epd_opt.sensitivity import BreakEven, Study, break_even, sensitivity
+from epd_opt.sensitivity import BreakEven, Marginal, Study, Tornado, break_even, marginal, sensitivity, tolerance, tornado
 from epd_opt.simulate import simulate
 from epd_opt.verify import VerificationError, verify
 
@@ -17,15 +17,20 @@ __all__ = [
     "EpdError",
     "Instance",
     "InvalidInput",
+    "Marginal",
     "Plan",
     "Study",
+    "Tornado",
     "UsageError",
     "VerificationError",
     "__version__",
     "break_even",
+    "marginal",
     "read",
     "sensitivity",
     "simulate",
     "solve",
+    "tolerance",
+    "tornado",
     "verify",
 ]

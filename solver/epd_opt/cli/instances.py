@@ -17,7 +17,13 @@ from epd_opt.errors import UsageError
 from epd_opt.explain import explanation_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.resolve import resolve
-from epd_opt.sensitivity import break_even_json_schema, study_json_schema, tolerance_json_schema
+from epd_opt.sensitivity import (
+    break_even_json_schema,
+    marginal_json_schema,
+    study_json_schema,
+    tolerance_json_schema,
+    tornado_json_schema,
+)
 from epd_opt.simulate.document import simulation_json_schema
 from epd_opt.tariffs import tariff_json_schema
 from epd_opt.wording import printable
@@ -65,7 +71,19 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
 @click.argument(
     "what",
     type=click.Choice(
-        ["instance", "plan", "explanation", "comparison", "simulation", "study", "tariffs", "tolerance", "break-even"]
+        [
+            "instance",
+            "plan",
+            "explanation",
+            "comparison",
+            "simulation",
+            "study",
+            "tariffs",
+            "tolerance",
+            "break-even",
+            "tornado",
+            "marginal",
+        ]
     ),
 )
 def schema(what: str) -> None:
@@ -80,5 +98,7 @@ def schema(what: str) -> None:
         "tariffs": tariff_json_schema,
         "tolerance": tolerance_json_schema,
         "break-even": break_even_json_schema,
+        "tornado": tornado_json_schema,
+        "marginal": marginal_json_schema,
     }
     echo_json(json.dumps(of[what](), indent=2, ensure_ascii=False))

@@ -17,7 +17,7 @@ from epd_opt.cli.explaining import explain_command
 from epd_opt.cli.exporting import export_command
 from epd_opt.cli.fitting import fit_workload
 from epd_opt.cli.instances import init, schema, validate
-from epd_opt.cli.moving import break_even_command
+from epd_opt.cli.moving import break_even_command, marginal_command, tornado_command
 from epd_opt.cli.predicting import predict
 from epd_opt.cli.reporting import report_command
 from epd_opt.cli.simulating import simulate_command
@@ -54,6 +54,8 @@ for command in (
     sensitivity_command,
     tolerance_command,
     break_even_command,
+    tornado_command,
+    marginal_command,
     simulate_command,
     report_command,
     export_command,

@@ -127,7 +127,11 @@ def offered_to(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Offering:
     """
     placements = tuple(name for name in resolved.instance.placements if name in fleet.placements)
     narrow = replace(resolved, instance=resolved.instance.model_copy(update={"placements": placements}))
-    offered = offering_at(narrow, fleet.points_for, each=solver.clock.check)
+    return among(fleet, offering_at(narrow, fleet.points_for, each=solver.clock.check))
+
+
+def among(fleet: Fleet, offered: Offering) -> Offering:
+    """Of all that is on offer, the operating points of the fleet's pools."""
     ours = tuple(candidate for candidate in offered.problem.candidates if candidate.physical in fleet.replicas)
     return replace(offered, problem=replace(offered.problem, candidates=ours))
 

@@ -61,7 +61,7 @@ class BreakEven(Held[BreakEvenDocument]):
     def plot(self) -> Figure:
         """Costs of the two plans over the value, and where they cross; needs matplotlib
         (``pip install 'epd-opt[plot]'``)."""
-        from epd_opt.sensitivity.figure import break_even_figure
+        from epd_opt.sensitivity.moves_figure import break_even_figure
 
         return break_even_figure(self.document)
 

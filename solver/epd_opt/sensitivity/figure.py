@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from epd_opt.extras import pyplot
-from epd_opt.sensitivity.document import BreakEvenDocument, Point, StudyDocument, Varied
+from epd_opt.sensitivity.document import Point, StudyDocument, Varied
 from epd_opt.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BEST, _KEPT, _SWITCH = "#0072B2", "#E69F00", "#999999"
+BEST, KEPT, SWITCH = "#0072B2", "#E69F00", "#999999"
 
 
 def study_figure(document: StudyDocument) -> Figure:
@@ -34,38 +34,6 @@ def study_figure(document: StudyDocument) -> Figure:
         _map(figure, pair[0], document, "best plan, $/h", [_cost(point) for point in document.points])
         regrets = [math.nan if point.regret_usd_per_hour is None else point.regret_usd_per_hour for point in document.points]
         _map(figure, pair[1], document, "regret of today's fleet, $/h (blank: it breaks)", regrets)
-    plt.close(figure)
-    return figure
-
-
-def break_even_figure(document: BreakEvenDocument) -> Figure:
-    """The picture of a break-even: what the plans on its two sides cost over the value.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is not installed.
-    """
-    plt = pyplot()
-    figure: Figure
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    sides = [side for side in (document.below, document.above) if side is not None]
-    for side in sides:
-        colour, marker = (_BEST, "o-") if side.uses else (_KEPT, "s--")
-        name = f"{'with' if side.uses else 'without'} {document.of}"
-        places, at, slope = [side.solved_at], document.at, side.usd_per_hour_per_unit
-        if slope is not None and at is not None:
-            places = [document.low, at, document.high]
-        costs = [side.usd_per_hour + (0.0 if slope is None or at is None else slope * (place - at)) for place in places]
-        axes.plot(places, costs, marker, color=colour, ms=4, label=printable(name))
-    if document.at is not None:
-        axes.axvline(document.at, color=_SWITCH, lw=0.8, ls=":", label="break-even")
-    path = printable(document.path) + (", factor" if document.scaled else "")
-    axes.set(xlabel=path, ylabel="$/h", ylim=(0, None), title=printable(document.text))
-    axes.title.set_fontsize(9)
-    axes.spines[["top", "right"]].set_visible(False)
-    if sides:
-        axes.legend(frameon=False, fontsize=8)
     plt.close(figure)
     return figure
 
@@ -92,8 +60,8 @@ def _along(axes: Axes, document: StudyDocument) -> None:
     else:
         points, places = document.points, [float(i) for i in range(len(document.points))]
         axes.set_xticks(places, [printable(str(point.at[varied.path])) for point in points])
-    axes.plot(places, [_cost(point) for point in points], "o-", color=_BEST, ms=4, label="best plan")
-    axes.plot(places, [_kept(point) for point in points], "s--", color=_KEPT, ms=4, label="today's fleet")
+    axes.plot(places, [_cost(point) for point in points], "o-", color=BEST, ms=4, label="best plan")
+    axes.plot(places, [_kept(point) for point in points], "s--", color=KEPT, ms=4, label="today's fleet")
     broken = [
         (place, point)
         for place, point in zip(places, points, strict=True)
@@ -104,13 +72,13 @@ def _along(axes: Axes, document: StudyDocument) -> None:
             [place for place, _ in broken],
             [_cost(point) for _, point in broken],
             "x",
-            color=_KEPT,
+            color=KEPT,
             ms=8,
             ls="none",
             label="today's fleet breaks",
         )
     for i, switch in enumerate(document.switch_points):
-        axes.axvline(switch.at, color=_SWITCH, lw=0.8, ls=":", label=None if i else "the plan changes")
+        axes.axvline(switch.at, color=SWITCH, lw=0.8, ls=":", label=None if i else "the plan changes")
     axes.set(xlabel=_label(varied), ylabel="$/h", ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)

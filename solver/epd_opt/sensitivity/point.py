@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from epd_opt.backends import Clock, Clocked, OutOfTime, backend
 from epd_opt.document import PlanDocument
 from epd_opt.errors import EpdError
+from epd_opt.infeasible import without_way
 from epd_opt.instance import Instance
 from epd_opt.keeping.breaks import breaks
-from epd_opt.keeping.fleet import Fleet, Kept, kept
-from epd_opt.offering import offering
+from epd_opt.keeping.fleet import Fleet, Kept, among, kept
+from epd_opt.offering import Offering
 from epd_opt.pipeline import search
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.sensitivity.document import KeptFleet, Point
+from epd_opt.sensitivity.reuse import Candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,18 @@ class Job:
         The instance at the point.
     fleet : Fleet or None
         Today's, where there is one.
+    cards : mapping, optional
+        Cards of an earlier plan, used in place of the catalogue's.
     """
 
     at: dict[str, Any]
     document: dict[str, Any]
     fleet: Fleet | None
+    cards: Mapping[str, Any] | None = None
+
+
+_CANDIDATES = Candidates()
+"""What the points solved in this process found on offer, for those that differ from them in prices and limits alone."""
 
 
 def solved(job: Job) -> dict[str, Any]:
@@ -61,9 +70,9 @@ def failed(at: Mapping[str, Any], error: str) -> dict[str, Any]:
 
 
 def _solved(job: Job) -> Point:
-    resolved = resolve(Instance(**job.document))
-    plan = _plan(resolved)
-    fleet = None if job.fleet is None else kept_fleet(job.fleet, resolved)
+    resolved = resolve(Instance(**job.document), cards=job.cards)
+    plan, offered = _plan(resolved)
+    fleet = None if job.fleet is None else kept_fleet(job.fleet, resolved, offered)
     status, cost = ("stopped", None) if plan is None else (plan.status, plan.cost)
     regret = None
     if cost is not None and fleet is not None and fleet.usd_per_hour is not None:
@@ -81,15 +90,24 @@ def _solved(job: Job) -> Point:
     )
 
 
-def _plan(resolved: Resolved) -> PlanDocument | None:
-    """The best plan; None where there was no time to look for one."""
+def _plan(resolved: Resolved) -> tuple[PlanDocument | None, Offering | None]:
+    """The best plan and all that was on offer; None where there was no time to look for them."""
     start = time.perf_counter()
     solver = clocked(resolved)
+    offered: Offering | None = None
     try:
-        offered = offering(resolved, each=solver.clock.check)
-        return search(resolved, offered, solver, start=start, diagnose=False).document
+        offered, pruned = _CANDIDATES.of(resolved, each=solver.clock.check)
+        plan = search(
+            resolved,
+            offered,
+            solver,
+            start=start,
+            pruned=None if without_way(resolved, replace(offered, problem=pruned)) else pruned,
+            diagnose=False,
+        )
+        return plan.document, offered
     except OutOfTime:
-        return None
+        return None, offered
     finally:
         _go_on(solver)
 
@@ -105,11 +123,12 @@ def clocked(resolved: Resolved) -> Clocked:
     return Clocked(solver=backend(wanted.name), clock=Clock(wanted.time_limit_s))
 
 
-def kept_fleet(fleet: Fleet, resolved: Resolved) -> KeptFleet:
-    """What becomes of a fleet that is kept, within the instance's time limit."""
+def kept_fleet(fleet: Fleet, resolved: Resolved, offered: Offering | None) -> KeptFleet:
+    """What becomes of a fleet that is kept, within the time limit; ``offered``: all that is on offer, if known."""
     solver = clocked(resolved)
     try:
-        found = kept(fleet, resolved, solver)
+        ours = among(fleet, offered) if offered is not None and fleet.points_for == (1.0,) else None
+        found = kept(fleet, resolved, solver, ours)
         why = breaks(fleet, resolved, found, solver) if found.feasible is False else []
     except OutOfTime:
         found, why = Kept(feasible=None), []

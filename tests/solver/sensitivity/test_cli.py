@@ -12,7 +12,13 @@ import jsonschema
 import pytest
 
 from epd_opt.cli import main
-from epd_opt.sensitivity import break_even_json_schema, study_json_schema, tolerance_json_schema
+from epd_opt.sensitivity import (
+    break_even_json_schema,
+    marginal_json_schema,
+    study_json_schema,
+    tolerance_json_schema,
+    tornado_json_schema,
+)
 from support.documents import measured
 
 CHAT = "workload.classes.chat.rate_per_s"
@@ -110,3 +116,16 @@ def test_a_break_even_as_text_and_as_json(run: Run, instance: Path) -> None:
     jsonschema.validate(_strict(out), break_even_json_schema())
     assert run("break-even", instance, "limits.usd_per_hour", "--sku", "big", "--low", 1, "--high", 90)[0] == 4
     assert run("break-even", instance, "devices.bigg.stock", "--sku", "big")[0] == 3
+
+
+def test_tornados_and_marginal_values(run: Run, instance: Path) -> None:
+    """Both take an instance; the JSON is of its schema, the tables name the inputs; an unknown input ends with 3."""
+    code, out, err = run("tornado", instance, "--input", CHAT, "--json", "--workers", 1)
+    assert (code, err) == (0, "")
+    jsonschema.validate(_strict(out), tornado_json_schema())
+    assert "chat.rate_per_s" in run("tornado", instance, "--input", CHAT, "--by", 0.1, "--workers", 1)[1]
+    code, out, err = run("marginal", instance, "--json", "--workers", 1)
+    assert (code, err) == (0, "")
+    jsonschema.validate(_strict(out), marginal_json_schema())
+    assert "stock of big +1" in run("marginal", instance, "--workers", 1)[1]
+    assert run("tornado", instance, "--input", "devices.bigg.stock", "--workers", 1)[0] == 3
