@@ -47,3 +47,8 @@ def nodes_in_use(offer: Offer, held: Holding, pools: Sequence[tuple[str, Fractio
 def _free(nodes: Nodes, units: int, groups: Groups) -> float:
     left = units - sum(size * count for size, count in groups.items()) / nodes.unit
     return int(left) if left == int(left) else left
+
+
+def units_of_a_replica(pool: doc.Pool) -> Fraction:
+    """Sold units of one replica; documents have them as decimals."""
+    return Fraction(pool.devices).limit_denominator(1 << 20) / (pool.replicas + pool.spare_replicas)

@@ -19,6 +19,7 @@ from epd_opt.problem import Offer
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.restore import restored
 from epd_opt.scenario_plan import disagreements, in_scenario, view
+from epd_opt.standing import units_of_a_replica
 
 _RELATIVE = 1e-6
 
@@ -59,10 +60,8 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
     _verify_one(document, resolved, offered)
 
 
-def _verify_one(
-    document: PlanDocument, resolved: Resolved | None = None, offered: Offering | None = None, *, part: bool = False
-) -> None:
-    """Check a plan for one demand, or the ``part`` of a fleet that runs in one scenario."""
+def _verify_one(document: PlanDocument, resolved: Resolved | None = None, offered: Offering | None = None) -> None:
+    """Check a plan for one workload."""
     if resolved is None or offered is None:
         again = restored(document)
         resolved, offered = resolved or again[0], offered or again[1]
@@ -73,22 +72,21 @@ def _verify_one(
         *_targets(document),
         *_fleet(document, resolved, _candidates(document, offered)),
         *_pool_costs(document, resolved),
+        *_servers(document, resolved, _candidates(document, offered)),
     ]
-    if not part:
-        broken += _servers(document, resolved, _candidates(document, offered))
     if broken:
         raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
 
 
 def _verify_scenarios(document: PlanDocument) -> None:
     """Check a plan for several scenarios: each as the plan that it is there, then that all share one fleet."""
-    broken = list(disagreements(document))
+    broken = [*disagreements(document), *_servers_of_all(document)]
     for result in document.scenarios or ():
         if not result.targets_met:
             broken += [f"scenario {result.name!r}: {text}" for text in _idle(view(document, result.name))]
             continue
         try:
-            _verify_one(in_scenario(document, result.name), part=True)
+            _verify_one(in_scenario(document, result.name))
         except VerificationError as error:
             broken.append(f"scenario {result.name!r}: {error}")
     if broken:
@@ -232,14 +230,14 @@ def _pool_costs(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
         yield "the costs of the pools do not add up to that of the fleet"
 
 
-def _standing(name: str, use: DeviceUse, offer: Offer, pools: list[tuple[Pool, Candidate]]) -> Iterator[str]:
-    """Whether every replica stands in a server or scale-up domain of the entry, and those are there."""
+def _standing(name: str, use: DeviceUse, offer: Offer, pools: list[tuple[Pool, Fraction]]) -> Iterator[str]:
+    """Whether every replica, of so many units, stands in a server or scale-up domain of the entry, and those are there."""
     nodes = offer.nodes
     if nodes is None:
         if use.nodes:
             yield f"{name}: replicas are said to stand in servers, of which nothing is known"
         return
-    sizes = {pool.name: candidate.units * nodes.unit for pool, candidate in pools}
+    sizes = {pool.name: units * nodes.unit for pool, units in pools}
     placed = dict.fromkeys(sizes, Fraction(0))
     new, owned, inside = 0, 0, Fraction(0)
     for node in use.nodes:
@@ -282,7 +280,17 @@ def _servers(document: PlanDocument, resolved: Resolved, candidates: Mapping[str
     for name, use in document.devices.items():
         if name in offers:
             ours = [pool for pool in document.pools if pool.device == name and pool.name in candidates]
-            pools = [(pool, candidates[pool.name]) for pool in ours]
+            pools = [(pool, candidates[pool.name].units) for pool in ours]
+            yield from _standing(name, use, offers[name], pools)
+
+
+def _servers_of_all(document: PlanDocument) -> Iterator[str]:
+    """Whether every replica of a fleet for several scenarios stands in a server."""
+    first = view(document, (document.scenarios or [])[0].name)
+    offers = {o.name: o for o in resolve(Instance(**first.instance_document), cards=document.cards).offers}
+    for name, use in document.devices.items():
+        if name in offers:
+            pools = [(pool, units_of_a_replica(pool)) for pool in document.pools if pool.device == name]
             yield from _standing(name, use, offers[name], pools)
 
 

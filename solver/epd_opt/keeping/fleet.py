@@ -28,6 +28,7 @@ from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
 from epd_opt.shortlist import shortlist
 from epd_opt.solution import Solution, replica_counts, route
+from epd_opt.standing import units_of_a_replica
 
 Physical = tuple[str, str]
 
@@ -82,11 +83,6 @@ class Fleet:
         """Replicas by the names of the physical pools."""
         several = {pool for _, pool in self.replicas if sum(pool == name for _, name in self.replicas) > 1}
         return {f"{pool} on {device}" if pool in several else pool: n for (device, pool), n in self.replicas.items()}
-
-
-def units_of_a_replica(pool: Pool) -> Fraction:
-    """Sold units of one replica; documents have them as decimals."""
-    return Fraction(pool.devices).limit_denominator(1 << 20) / (pool.replicas + pool.spare_replicas)
 
 
 def _physical(pool: Pool) -> Physical:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from epd_opt import document as doc
 from epd_opt.accounting import Holding, pool_units, total_usd_per_hour
-from epd_opt.assemble import device_uses, plan_document, what_serves
+from epd_opt.assemble import device_uses, plan_document, standing_pools, what_serves
 from epd_opt.bound import proved_bound, proved_over_occasions
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.economics import Served as Service
@@ -19,7 +20,7 @@ from epd_opt.formulation import Formulation
 from epd_opt.instance import Instance
 from epd_opt.problem import Aim, measured
 from epd_opt.resolve import Resolved
-from epd_opt.robust.money import Running, held_in_each, requests_per_hour, shared_costs
+from epd_opt.robust.money import Running, held_in_each, requests_per_hour, shared_costs, sizes_of
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served, running
 
@@ -65,7 +66,12 @@ def robust_document(
         name: replace(way, usd_per_hour=measured(Aim(), [(weight, own[name].usd_per_hour) for weight, own in weighed]))
         for name, way in held[0].items()
     }
-    devices = device_uses(problem, average)
+    sizes = sizes_of(found)
+    names = _names(found)
+    standing: dict[str, list[tuple[str, Fraction, int]]] = {}
+    for physical, count in found.stands.items():
+        standing.setdefault(physical[0], []).append((names[physical], sizes[physical], count))
+    devices = device_uses(problem, average, standing)
     document = plan_document(
         replace(first, instance=instance, warnings=_common_warnings(found)),
         found.outcome,
@@ -129,7 +135,9 @@ def _result(served: Served, held: Mapping[str, Holding], first: Resolved) -> doc
     pools: list[doc.Pool] = []
     classes: dict[str, doc.ClassResult] = {}
     warnings = [text for text in scene.resolved.warnings if text not in first.warnings]
+    runs_in: dict[str, list[tuple[str, Fraction, int]]] = {}
     if served.solution is not None:
+        runs_in = standing_pools(scene.offered.problem, served.solution)
         units = pool_units(scene.offered.problem, served.solution.pools)
         runs = [
             Running(device=pool.candidate.device, units=float(unit))
@@ -147,7 +155,7 @@ def _result(served: Served, held: Mapping[str, Holding], first: Resolved) -> doc
         usd_per_request=cost / requests if requests > 0 else None,
         pools=pools,
         classes=classes,
-        devices=device_uses(scene.offered.problem, held),
+        devices=device_uses(scene.offered.problem, held, runs_in),
         unit_costs=unit_costs(cost, service_of(scene.resolved)),
         warnings=warnings,
     )
