@@ -76,6 +76,12 @@ class Part(BaseModel):
         return self
 
 
+_SMALLEST, _LARGEST = 1e-15, 1e15
+"""Sizes of numbers that plans can be computed with."""
+_FASTEST = 1e8
+"""Most requests/s of a class: pools beyond some 1e9 replicas have no exact solution in floating point."""
+
+
 def _number(value: object) -> float:
     if isinstance(value, str):
         raise complaint(f"found the text {shown(value)}, expected a number", _unquoted(value))
@@ -83,7 +89,13 @@ def _number(value: object) -> float:
         raise complaint(f"found {shown(value)}, expected a number")
     if not math.isfinite(value):
         raise complaint(f"found {value}, expected a finite number", "where there is no limit, leave the key out")
-    return float(value)
+    number = float(value)
+    if number and not _SMALLEST <= abs(number) <= _LARGEST:
+        raise complaint(
+            f"found {number:g}, expected 0 or a number from {_SMALLEST:g} to {_LARGEST:g} in size",
+            "solvers count with fifteen digits; is the unit the one in the key's name?",
+        )
+    return number
 
 
 def _unquoted(text: str) -> str:
@@ -150,6 +162,7 @@ def _day(value: object) -> object:
 
 Number = Annotated[float, BeforeValidator(_number)]
 NonNegative = Annotated[float, Field(ge=0), BeforeValidator(_number)]
+RequestRate = Annotated[float, Field(ge=0, le=_FASTEST), BeforeValidator(_number)]
 Positive = Annotated[float, Field(gt=0), BeforeValidator(_number)]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
 HalfOpenShare = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_number)]

@@ -48,6 +48,7 @@ from epd_opt.fields import (
     Positive,
     PositiveCount,
     PositiveShare,
+    RequestRate,
     Share,
     StatedDate,
     complaint,
@@ -246,8 +247,8 @@ class RequestClass(Part):
     """One class of requests."""
 
     name: Name = Field(description="Any text, unique among the classes.")
-    rate_per_s: NonNegative = Field(description="Requests per second to plan for (peak); 0 is a rate.")
-    mean_rate_per_s: NonNegative | None = Field(
+    rate_per_s: RequestRate = Field(description="Requests per second to plan for (peak); 0 is a rate.")
+    mean_rate_per_s: RequestRate | None = Field(
         default=None, description="Requests per second that the cost is divided by; default rate_per_s."
     )
     text_tokens: Quantity = Field(
