@@ -175,12 +175,14 @@ class _Clients:
         self.lane: Lane | None = None
         self.overhead_s = 0.0
         self.sent = 0
+        self.last_s = 0.0
         self.done: list[tuple[Job, float]] = []
 
     def send(self, time: float, sizes: tuple[float, float]) -> None:
         one = Job(label=0, arrival_s=time, prompt=sizes[0], cached=0.0, output=sizes[1], measured=True)
         assert self.lane is not None
         self.sent += 1
+        self.last_s = time
         self.lane.expect(one)
         self.clock.at(time + self.overhead_s + self.lane.times.latency_s(one), self.lane.accept, one)
 
@@ -199,8 +201,8 @@ class _Clients:
 def closed_loop(
     ladder: Ladder, *, clients: int, together: bool, coefficients: Mapping[str, float] | None = None
 ) -> tuple[float, float]:
-    """Mean TPOT and TTFT, ms: of the first round where all clients begin together, else of ten rounds of clients that
-    begin at random over the life of a request."""
+    """Mean TPOT and TTFT, ms: of the first round where all clients begin together, else of clients that begin at random over
+    the life of a request, once all of them have begun and until the first of them stops."""
     device = {"sku": ladder.sku, "price": {"usd_per_hour": 1}, "tensor_parallel": [ladder.tensor]}
     if coefficients is not None:
         device["coefficients"] = {ladder.engine: dict(coefficients)}
@@ -230,7 +232,7 @@ def closed_loop(
     cut = Parallelism(tensor=ladder.tensor)
     replica = built_replica(context, resolved.entries[0], cut, "prefill_decode", Settings(itl_level_s=0.1))
     clock = Clock()
-    driver = _Clients(clock, rounds=ROUNDS * clients)
+    driver = _Clients(clock, rounds=(ROUNDS + 2) * clients)
     driver.lane = Lane(clock, LaneTimes(replica), driver, decodes=True)
     driver.overhead_s = resolved.engine.request_overhead_s
     life = ladder.output * replica.step(clients).fixed
@@ -239,6 +241,9 @@ def closed_loop(
         clock.at(start, driver.send, (float(ladder.prompt), float(ladder.output)))
     while clock.step():
         pass
-    counted = [(one, at) for one, at in driver.done if not together or one.arrival_s == 0.0]
+    if together:
+        counted = [(one, at) for one, at in driver.done if one.arrival_s == 0.0]
+    else:
+        counted = [(one, at) for one, at in driver.done if one.arrival_s >= 2.0 * life and at <= driver.last_s]
     interval = float(np.mean([one.interval_s(at) for one, at in counted]))
     return 1e3 * interval, 1e3 * float(np.mean([one.first_s - one.arrival_s for one, _ in counted]))
