@@ -160,6 +160,25 @@ def known_devices_in_pairs(document: Raw) -> Iterator[Complaint]:
                 )
 
 
+def known_profiles(document: Raw) -> Iterator[Complaint]:
+    """A class by the hour names a profile of the workload, and the objective has hours."""
+    known = [str(name) for name in _mapping(_mapping(document.get("workload")).get("profiles"))]
+    hourly = False
+    for location, entry in _entries(document, "workload", "classes"):
+        name = entry.get("hourly")
+        hourly = hourly or name is not None
+        if isinstance(name, str) and name not in known:
+            hint = _nearest(name, known) if known else "give 24 factors, or workload.profiles: {NAME: [24 factors]}"
+            yield Complaint(where=(*location, "hourly"), message=f"no profile is called {shown(name)}", hint=hint)
+    objective = document.get("objective")
+    if hourly and objective not in (None, "cost_per_request"):
+        yield Complaint(
+            where=("objective",),
+            message="demand by the hour is planned for at its stated rates",
+            hint="leave objective out, or hourly",
+        )
+
+
 def known_currencies(document: Raw) -> Iterator[Complaint]:
     """An amount in another currency has a stated rate."""
     stated = _mapping(document.get("currencies"))
@@ -220,4 +239,5 @@ _CHECKS: tuple[Callable[[Raw], Iterator[Complaint]], ...] = (
     known_devices_in_pairs,
     known_currencies,
     robust_scenarios,
+    known_profiles,
 )

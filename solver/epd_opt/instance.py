@@ -61,6 +61,8 @@ SCHEMA = "epd-opt/instance/v1"
 
 Stage = Literal["encode", "prefill", "decode"]
 STAGES: tuple[Stage, ...] = ("encode", "prefill", "decode")
+HOURS = 24
+"""Of a day; demand by the hour has as many factors."""
 
 
 def _no_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -89,6 +91,14 @@ def _in_placement_order(values: tuple[str, ...]) -> tuple[str, ...]:
 
 def _ascending(values: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(_no_repeats(values)))
+
+
+def _profile_of_a_day(values: tuple[float, ...]) -> tuple[float, ...]:
+    if len(values) != HOURS:
+        raise complaint(f"found {len(values)} numbers, expected {HOURS}, one for each hour of a day from midnight")
+    if not any(values):
+        raise complaint("all hours are 0", "for a class without requests write rate_per_s: 0")
+    return values
 
 
 Placement = Annotated[str, Field(json_schema_extra={"enum": list(PLACEMENTS)}), BeforeValidator(_placement)]
@@ -243,6 +253,13 @@ class Video(Part):
     max_tokens_per_frame: PositiveCount | None = Field(default=None, description="Most tokens per frame.")
 
 
+Profile = Annotated[tuple[NonNegative, ...], AfterValidator(_profile_of_a_day)]
+
+
+def _hourly_form(value: object) -> str:
+    return TAG + ("name" if isinstance(value, str) else "numbers")
+
+
 class RequestClass(Part):
     """One class of requests."""
 
@@ -250,6 +267,14 @@ class RequestClass(Part):
     rate_per_s: RequestRate = Field(description="Requests per second to plan for (peak); 0 is a rate.")
     mean_rate_per_s: RequestRate | None = Field(
         default=None, description="Requests per second that the cost is divided by; default rate_per_s."
+    )
+    hourly: (
+        Annotated[Annotated[Name, Tag(TAG + "name")] | Annotated[Profile, Tag(TAG + "numbers")], Discriminator(_hourly_form)]
+        | None
+    ) = Field(
+        default=None,
+        description="Factors on rate_per_s for the 24 hours of a day from midnight, or the name of a profile under "
+        "`workload.profiles`; absent = the same at all hours.",
     )
     text_tokens: Quantity = Field(
         default=Quantity(0.0),
@@ -281,6 +306,12 @@ class RequestClass(Part):
         return self.has_images or self.video is not None
 
     def complaints(self) -> Iterator[Complaint]:
+        if self.mean_rate_per_s is not None and self.hourly is not None:
+            yield Complaint(
+                where=("mean_rate_per_s",),
+                message="mean_rate_per_s and hourly are both given",
+                hint="the mean follows from the hours: leave mean_rate_per_s out",
+            )
         if self.mean_rate_per_s is not None and self.mean_rate_per_s > self.rate_per_s:
             yield Complaint(
                 where=("mean_rate_per_s",),
@@ -308,6 +339,29 @@ class Workload(Part):
     """What is asked of the fleet."""
 
     classes: tuple[RequestClass, ...] = Field(min_length=1, description="Classes of requests, at least one.")
+    profiles: Annotated[dict[str, Profile], AfterValidator(in_key_order)] | None = Field(
+        default=None, description="Hours of a day that several classes share, by name: 24 factors on their rates."
+    )
+    hourly_step: Share | None = Field(
+        default=None,
+        description="Hours are planned for together where their factors, rounded up to multiples of this, are equal; each "
+        "class is then planned for at the largest of them. Absent = only equal hours are.",
+    )
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.hourly_step is not None and all(request.hourly is None for request in self.classes):
+            yield Complaint(where=("hourly_step",), message="no class has hourly", hint="leave it out, or give hourly")
+
+    def profile(self, request: RequestClass) -> tuple[float, ...]:
+        """Factors on the rate of a class, hour by hour."""
+        if isinstance(request.hourly, str):
+            return (self.profiles or {})[request.hourly]
+        return (1.0,) * HOURS if request.hourly is None else request.hourly
+
+    @property
+    def by_the_hour(self) -> bool:
+        """Whether demand goes by the hour of the day."""
+        return any(request.hourly is not None for request in self.classes)
 
 
 class Speculative(Part):
