@@ -38,8 +38,11 @@ def proved_over_occasions(formulation: OccasionsFormulation, outcome: Outcome, v
         return 0.0, 0.0 if value == 0.0 else 1.0
     occasions = formulation.occasions
     alike = all(occasion.problem.offers == occasions[0].problem.offers for occasion in occasions)
-    grid = _common_grid(list(formulation.fleet.sets.offers.values())) if alike else None
+    hires = any(own.sets.candidates for own in formulation.hired)
+    grid = _common_grid(list(formulation.fleet.sets.offers.values())) if alike and not hires else None
     ties = largest_ties(formulation.fleet, value / min(occasion.weight for occasion in occasions))
+    for occasion, own in zip(occasions, formulation.hired, strict=True):
+        ties += largest_ties(own, value / occasion.weight) / len(occasions)
     return _bound(outcome.bound, ties, formulation.scale.factor, grid, value)
 
 

@@ -170,6 +170,9 @@ def known_profiles(document: Raw) -> Iterator[Complaint]:
         if isinstance(name, str) and name not in known:
             hint = _nearest(name, known) if known else "give 24 factors, or workload.profiles: {NAME: [24 factors]}"
             yield Complaint(where=(*location, "hourly"), message=f"no profile is called {shown(name)}", hint=hint)
+    if hourly and document.get("scenarios") is not None:
+        hint = "set the rates of each scenario instead"
+        yield Complaint(where=("scenarios",), message="scenarios and demand by the hour are both given", hint=hint)
     objective = document.get("objective")
     if hourly and objective not in (None, "cost_per_request"):
         yield Complaint(

@@ -497,6 +497,11 @@ class Price(Part):
     source: Name | None = Field(default=None, description="Whose price it is.")
 
     @property
+    def is_hourly(self) -> bool:
+        """Whether units are rented by the hour, and may be given back after it."""
+        return self.usd_per_hour is not None or self.spot is not None or self.catalog == "rent"
+
+    @property
     def is_purchase(self) -> bool:
         """Whether units are bought, and powered at the own site."""
         return self.purchase_usd is not None or self.catalog == "purchase"

@@ -56,7 +56,7 @@ def solve(
     start = time.perf_counter()
     instance = instance if isinstance(instance, Instance) else read(instance)
     clock = Clock(instance.solver.time_limit_s)
-    if instance.scenarios:
+    if instance.scenarios or instance.workload.by_the_hour:
         return plan_for_scenarios(instance, clock, start=start, say=say)
     resolved = resolve(instance)
     plan = planned(resolved, clock, start=start, say=say)

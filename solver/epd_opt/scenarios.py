@@ -1,4 +1,4 @@
-"""The scenarios of an instance, each as an instance of its own."""
+"""The scenarios of an instance, or the hours of its day, each as an instance of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from epd_opt.address import address
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.fields import Location, shown
+from epd_opt.hours import hours_of, instance_at
 from epd_opt.instance import Instance
 from epd_opt.paths import Path, get, locate, parse_path, set_value
 from epd_opt.scaling import is_number, plain, scalable, scaled
@@ -38,13 +39,16 @@ class Case:
 
 
 def cases(instance: Instance) -> tuple[Case, ...]:
-    """The scenarios of an instance, sorted by name; none where it has none.
+    """The scenarios of an instance, sorted by name, or its groups of hours, by the first of them; none where it has none.
 
     Raises
     ------
     InvalidInput
         A path that a scenario may not set or that names nothing, two that set the same value, or values that make no sense.
     """
+    if instance.workload.by_the_hour:
+        groups = hours_of(instance)
+        return tuple(Case(name=g.name, weight=g.weight, instance=instance_at(instance, g)) for g in groups)
     scenarios = instance.scenarios or ()
     document = instance.document()
     stated = {key: value for key, value in document.items() if key not in ("scenarios", "robust")}
@@ -61,6 +65,13 @@ def cases(instance: Instance) -> tuple[Case, ...]:
     if problems:
         raise InvalidInput(problems)
     return tuple(sorted(found, key=lambda case: case.name))
+
+
+def hired_entries(instance: Instance) -> frozenset[str]:
+    """Device entries whose units are paid by the hour where demand goes by the hour: each hour hires its own."""
+    if not instance.workload.by_the_hour:
+        return frozenset()
+    return frozenset(entry.name for entry in instance.devices if entry.price is not None and entry.price.is_hourly)
 
 
 def one_case(instance: Instance, scenario: str | None) -> Instance:
@@ -88,6 +99,11 @@ def demand_one_case(instance: Instance, what: str) -> None:
     UsageError
         It has some; they are named.
     """
+    if instance.workload.by_the_hour:
+        names = "; ".join(group.name for group in hours_of(instance))
+        raise UsageError(
+            f"{what} takes one workload, and demand goes by the hour: take some hours with --scenario ({names})"
+        )
     if instance.scenarios:
         names = ", ".join(scenario.name for scenario in instance.scenarios)
         raise UsageError(f"{what} takes one workload, and the instance has scenarios: take one with --scenario ({names})")

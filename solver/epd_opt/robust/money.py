@@ -9,64 +9,78 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from epd_opt.accounting import Holding, busy_units, energy_usd_per_hour, standing_groups, total_usd_per_hour, ways_to_hold
-from epd_opt.problem import Aim, Offer, PlanningProblem, measured
+from epd_opt.problem import Aim, Limits, Offer, PlanningProblem, measured
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served
 
 
 def sizes_of(found: FleetFound) -> dict[Physical, Fraction]:
-    """Sold units per replica of every physical pool that stands."""
+    """Sold units per replica of every physical pool that stands or is hired."""
+    known = {*found.stands, *(physical for own in found.hired for physical in own)}
     return {
         one.physical: one.units
         for served in found.served
         for one in served.scene.offered.problem.candidates
-        if one.physical in found.stands
+        if one.physical in known
     }
 
 
-def units_of(found: FleetFound) -> dict[str, int]:
-    """Sold units in use of each device entry, by name."""
+def units_of(found: FleetFound, replicas: Mapping[Physical, int]) -> dict[str, int]:
+    """Sold units that replicas take of each device entry, by name."""
     units: dict[str, Fraction] = {}
     sizes = sizes_of(found)
-    for physical, count in found.stands.items():
+    for physical, count in replicas.items():
         units[physical[0]] = units.get(physical[0], Fraction(0)) + count * sizes[physical]
     return {name: math.ceil(units[name]) for name in sorted(units)}
 
 
 def held_in_each(found: FleetFound, aim: Aim) -> tuple[dict[str, Holding], ...]:
-    """How the fleet is held, with its cost in each scenario: the way that is best by the aim within the limits."""
-    units = units_of(found)
-    problems = [served.scene.resolved for served in found.served]
-    offers = [{offer.name: offer for offer in resolved.offers} for resolved in problems]
+    """How the fleet and what is hired beside it are held, with their cost in each scenario: the way that is best by the aim
+    within the limits."""
+    resolved = [served.scene.resolved for served in found.served]
+    offers = [{offer.name: offer for offer in one.offers} for one in resolved]
     busy = [_busy(served) for served in found.served]
-    limits = problems[0].limits
-
-    def costs(way: Mapping[str, Holding]) -> tuple[dict[str, Holding], ...]:
-        return tuple(
-            {name: replace(held, usd_per_hour=_cost(own[name], held, work.get(name, 0.0))) for name, held in way.items()}
-            for own, work in zip(offers, busy, strict=True)
-        )
-
-    def kept(each: Sequence[Mapping[str, Holding]]) -> bool:
-        installed = {name: held.installed for name, held in each[0].items()}
-        power = math.fsum(offers[0][name].power_w * count for name, count in installed.items())
-        dearest = max(total_usd_per_hour(way) for way in each)
-        return (
-            (limits.devices is None or sum(installed.values()) <= limits.devices)
-            and (limits.power_w is None or power <= limits.power_w * (1 + 1e-9))
-            and (limits.usd_per_hour is None or dearest <= limits.usd_per_hour * (1 + 1e-9))
-        )
-
-    def value(each: Sequence[Mapping[str, Holding]]) -> float:
-        weights = [served.scene.case.weight for served in found.served]
-        return measured(aim, [(w, total_usd_per_hour(way)) for w, way in zip(weights, each, strict=True)])
-
+    weights = [served.scene.case.weight for served in found.served]
     sizes = sizes_of(found)
-    standing = [(physical[0], sizes[physical], count) for physical, count in found.stands.items()]
-    each_way = [costs(way) for way in _ways(units, offers, standing)]
-    if not each_way:
+
+    def standing(replicas: Mapping[Physical, int]) -> list[tuple[str, Fraction, int]]:
+        return [(physical[0], sizes[physical], count) for physical, count in replicas.items()]
+
+    hired = [
+        list(_ways(units_of(found, own), [terms], standing(own))) for own, terms in zip(found.hired, offers, strict=True)
+    ]
+
+    def cheapest(index: int, fleet: Mapping[str, Holding]) -> tuple[bool, dict[str, Holding]]:
+        """Whether limits are kept in a scenario, and what all of it costs there."""
+        terms, work = offers[index], busy[index]
+        each = [
+            {name: replace(h, usd_per_hour=_cost(terms[name], h, work.get(name, 0.0))) for name, h in way.items()}
+            for way in ({**fleet, **own} for own in hired[index])
+        ]
+        kept = [way for way in each if within_limits(way, terms, resolved[index].limits)]
+        return bool(kept), min(kept or each, key=total_usd_per_hour)
+
+    best: tuple[bool, float, tuple[dict[str, Holding], ...]] | None = None
+    for fleet in _ways(units_of(found, found.stands), offers, standing(found.stands)):
+        each = [cheapest(index, fleet) for index in range(len(offers))]
+        ways = tuple(way for _, way in each)
+        costs = [(weight, total_usd_per_hour(way)) for weight, way in zip(weights, ways, strict=True)]
+        broken, value = not all(kept for kept, _ in each), measured(aim, costs)
+        if best is None or (broken, value) < best[:2]:
+            best = broken, value, ways
+    if best is None:
         raise ValueError("stock and owned units do not cover the units in use")
-    return min(filter(kept, each_way), key=value, default=min(each_way, key=value))
+    return best[2]
+
+
+def within_limits(held: Mapping[str, Holding], offers: Mapping[str, Offer], limits: Limits) -> bool:
+    """Whether units of several entries keep the limits on devices, power and hourly cost."""
+    power = math.fsum(offers[name].power_w * way.installed for name, way in held.items())
+    return (
+        (limits.devices is None or sum(way.installed for way in held.values()) <= limits.devices)
+        and (limits.power_w is None or power <= limits.power_w * (1 + 1e-9))
+        and (limits.usd_per_hour is None or total_usd_per_hour(held) <= limits.usd_per_hour * (1 + 1e-9))
+    )
 
 
 def _ways(

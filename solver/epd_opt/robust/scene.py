@@ -10,7 +10,7 @@ from epd_opt.offering import Offering, Screen
 from epd_opt.problem import Occasion, PlanningProblem
 from epd_opt.prune import connected
 from epd_opt.resolve import Resolved, resolve
-from epd_opt.scenarios import Case, cases
+from epd_opt.scenarios import Case, cases, hired_entries
 from epd_opt.search import Task
 from epd_opt.shortlist import shortlist, worth_staffing
 
@@ -47,10 +47,25 @@ class Scenes:
     reduced : bool
         Whether pools were left out that a best fleet for all scenarios might use: those that no scenario would use if it
         were alone.
+    hired : frozenset of str
+        Device entries whose units are no part of the fleet: each scenario hires its own, by the hour.
     """
 
     each: tuple[Scene, ...]
     reduced: bool
+    hired: frozenset[str] = frozenset()
+
+    def on(self, devices: Collection[str]) -> Scenes:
+        """The same with the candidates of some device entries alone."""
+        each = tuple(
+            replace(
+                scene,
+                problem=_on(scene.problem, devices),
+                offered=replace(scene.offered, problem=_on(scene.offered.problem, devices)),
+            )
+            for scene in self.each
+        )
+        return replace(self, each=each)
 
 
 def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes:
@@ -66,22 +81,42 @@ def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes
         The clock ended.
     """
     found = cases(instance)
+    hired = hired_entries(instance) if len(found) > 1 else frozenset()
     tasks = [task_of(resolve(case.instance)) for case in found]
-    screened = [_Screened(task=task) for task in tasks]
+    screened = [_Screened(task=task, hired=hired) for task in tasks]
     offerings = [task.offering_at([1.0], own.screen) for task, own in zip(tasks, screened, strict=True)]
     wanted = {pool for own in screened for pool in own.wanted}
     for index, own in enumerate(screened):
         if own.known & wanted > own.wanted:
             offerings[index] = tasks[index].offering_at([1.0], _only(wanted))
     problems = [task.pruned(offered) for task, offered in zip(tasks, offerings, strict=True)]
-    listed, reduced = _listed(tasks, problems)
+    listed, reduced = _listed(tasks, problems, hired)
     return Scenes(
         each=tuple(
             Scene(case=case, resolved=task.resolved, offered=offered, problem=problem)
             for case, task, offered, problem in zip(found, tasks, offerings, listed, strict=True)
         ),
         reduced=reduced or any(own.known - wanted for own in screened),
+        hired=hired,
     )
+
+
+def _on(problem: PlanningProblem, devices: Collection[str]) -> PlanningProblem:
+    """The same over the candidates of some device entries, those that lead nowhere then left out."""
+    kept = connected(one for one in problem.candidates if one.device in devices)
+    return replace(problem, candidates=tuple(sorted(kept, key=lambda one: one.key)))
+
+
+def _apart(problem: PlanningProblem, hired: Collection[str]) -> PlanningProblem | None:
+    """A problem over what is hired by the hour, where that can serve all classes.
+
+    Beside a fleet that is paid for anyway, units by the hour would never be priced into a plan for one scenario alone.
+    """
+    if not hired:
+        return None
+    some = _on(problem, hired)
+    served = {name for one in some.candidates for name in one.classes}
+    return some if {demand.name for demand in problem.demands} <= served else None
 
 
 @dataclass(kw_only=True)
@@ -89,12 +124,20 @@ class _Screened:
     """Screens pools for one scenario and keeps which there are and which may matter."""
 
     task: Task
+    hired: frozenset[str]
     known: frozenset[Physical] = frozenset()
     wanted: frozenset[Physical] = frozenset()
 
     def screen(self, outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
         """As :data:`epd_opt.offering.Screen`."""
         keys = set(worth_staffing(outlines, staffed, self.task.means.settings, self.task.means.clock))
+        some = _apart(outlines, self.hired)
+        if some is not None:
+
+            def hireable(wanted: Collection[str]) -> PlanningProblem:
+                return _on(staffed(wanted), self.hired)
+
+            keys |= set(worth_staffing(some, hireable, self.task.means.settings, self.task.means.clock))
         self.known = frozenset(one.physical for one in outlines.candidates)
         self.wanted = frozenset(one.physical for one in outlines.candidates if one.key in keys)
         return [one.key for one in outlines.candidates if one.key in keys]
@@ -104,11 +147,15 @@ def _only(wanted: Collection[Physical]) -> Screen:
     return lambda outlines, _: [one.key for one in outlines.candidates if one.physical in wanted]
 
 
-def _listed(tasks: Sequence[Task], problems: Sequence[PlanningProblem]) -> tuple[list[PlanningProblem], bool]:
+def _listed(
+    tasks: Sequence[Task], problems: Sequence[PlanningProblem], hired: Collection[str]
+) -> tuple[list[PlanningProblem], bool]:
     """The problems over the pools that some scenario would use if it were alone, and whether others are left out."""
     pools: set[Physical] = set()
     for task, problem in zip(tasks, problems, strict=True):
-        pools |= _pools(shortlist(problem, task.means.settings, task.means.clock).problem)
+        for one in (problem, _apart(problem, hired)):
+            if one is not None:
+                pools |= _pools(shortlist(one, task.means.settings, task.means.clock).problem)
     if all(_pools(problem) <= pools for problem in problems):
         return list(problems), False
     kept = [connected(one for one in problem.candidates if one.physical in pools) for problem in problems]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
@@ -55,6 +55,8 @@ class FleetFound:
         The model that it is a solution of; with a single scenario that of a plan for it.
     stands : Mapping
         Replicas of each physical pool, spares among them.
+    hired : tuple of Mapping
+        Replicas of each physical pool that every scenario hires by the hour beside them, spares among them.
     unchanged : bool
         Whether it is the fleet that the solver found; predictions at the real load may ask for more.
     """
@@ -63,6 +65,7 @@ class FleetFound:
     outcome: Outcome
     served: tuple[Served, ...]
     stands: Mapping[Physical, int]
+    hired: tuple[Mapping[Physical, int], ...]
     unchanged: bool
 
 
@@ -74,8 +77,16 @@ class NoFleet:
     outcome: Outcome | None = None
 
 
-def best_fleet(scenes: Scenes, aim: Aim, means: Means) -> FleetFound | NoFleet:
+_NOTHING = doc.Infeasibility(reasons=[], mends=[])
+
+
+def best_fleet(scenes: Scenes, aim: Aim, means: Means, *, diagnose: bool = True) -> FleetFound | NoFleet:
     """The fleet that is best over the scenarios by an aim.
+
+    Parameters
+    ----------
+    diagnose : bool
+        Whether to look for the reasons where nothing is feasible.
 
     Raises
     ------
@@ -90,10 +101,10 @@ def best_fleet(scenes: Scenes, aim: Aim, means: Means) -> FleetFound | NoFleet:
     if len(scenes.each) == 1:
         return _only_one(scenes, means)
     occasions = [scene.occasion for scene in scenes.each]
-    formulation = build_occasions(occasions, aim)
+    formulation = build_occasions(occasions, aim, scenes.hired)
     outcome = means.solve(formulation)
     if outcome.termination == "infeasible":
-        return NoFleet(why=_why(scenes, occasions, aim, means), outcome=outcome)
+        return NoFleet(why=_why(scenes, occasions, aim, means) if diagnose else _NOTHING, outcome=outcome)
     if outcome.values is None:
         return NoFleet(outcome=outcome)
     outcome = replace(outcome, values=_least_energy(formulation, outcome.values, means) or outcome.values)
@@ -157,15 +168,18 @@ def _found(
     """The fleet that stands for all scenarios, with the replicas that predictions ask for, and how it serves each."""
     stands: dict[Physical, int] = {}
     for scene, solution in zip(scenes.each, planned, strict=True):
-        _raise_to(stands, scene, solution)
+        _raise_to(stands, scene, solution, scenes.hired)
     before = dict(stands)
     real = [
         None if solution is None else _as_predicted(scene, solution, before, means, alone=len(planned) == 1)
         for scene, solution in zip(scenes.each, planned, strict=True)
     ]
     for scene, solution in zip(scenes.each, real, strict=True):
-        _raise_to(stands, scene, solution)
-    unchanged = stands == before
+        _raise_to(stands, scene, solution, scenes.hired)
+    unchanged = stands == before and all(
+        hired_by(scene, one, scenes.hired) == hired_by(scene, other, scenes.hired)
+        for scene, one, other in zip(scenes.each, planned, real, strict=True)
+    )
     served: list[Served] = []
     for scene, solution in zip(scenes.each, real, strict=True):
         one = Served(scene=scene, solution=solution) if solution is not None else _partly(scene, stands, means)
@@ -176,13 +190,16 @@ def _found(
         outcome=outcome,
         served=tuple(served),
         stands=dict(sorted(stands.items())),
+        hired=tuple(hired_by(one.scene, one.solution, scenes.hired) for one in served),
         unchanged=unchanged,
     )
 
 
-def _raise_to(stands: dict[Physical, int], scene: Scene, solution: Solution | None) -> None:
-    """Let at least as many replicas stand as a scenario runs, with its spares."""
+def _raise_to(stands: dict[Physical, int], scene: Scene, solution: Solution | None, hired: Collection[str]) -> None:
+    """Let at least as many replicas stand as a scenario runs, with its spares; what is hired does not stand."""
     for physical, count in running(scene, solution).items():
+        if physical[0] in hired:
+            continue
         stands[physical] = max(stands.get(physical, 0), count)
 
 
@@ -196,13 +213,18 @@ def running(scene: Scene, solution: Solution | None) -> dict[Physical, int]:
     return {physical: count + scene.problem.standing_by(count) for physical, count in counts.items()}
 
 
+def hired_by(scene: Scene, solution: Solution | None, hired: Collection[str]) -> dict[Physical, int]:
+    """Replicas of each physical pool that a scenario hires by the hour, spares among them."""
+    return {physical: count for physical, count in running(scene, solution).items() if physical[0] in hired}
+
+
 def _as_predicted(
     scene: Scene, solution: Solution, stands: Mapping[Physical, int], means: Means, *, alone: bool
 ) -> Solution:
     """A solution with the replicas that predictions at its load ask for; where those are more than stand, another one over
     the same fleet, if there is one. A plan for one scenario ``alone`` has what predictions ask for."""
     real = reinforced(scene.offered, solution)
-    if alone or all(count <= stands[physical] for physical, count in running(scene, real).items()):
+    if alone or all(count <= stands.get(physical, count) for physical, count in running(scene, real).items()):
         return real
     other = serving(_fleet(stands, scene), scene.resolved, restricted(scene.offered, stands), means.solver)
     return other if isinstance(other, Solution) else real
