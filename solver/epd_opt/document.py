@@ -288,6 +288,9 @@ class ScenarioResult(_Part):
     classes: dict[str, ClassResult] = Field(description="What each class gets; empty where targets are not met.")
     devices: dict[str, DeviceUse] = Field(description="The fleet's units at the prices of the scenario.")
     unit_costs: list[UnitCost] = Field(default_factory=list, description="Cost of the fleet per unit of service there.")
+    power_kw: float | None = Field(
+        default=None, description="Nameplate IT power of the units installed in it, where that is not the whole fleet's, kW."
+    )
     warnings: list[str] = Field(default=[], description="Of the scenario's own values and operating points.")
 
 
@@ -339,6 +342,47 @@ class RobustResult(_Part):
     note: str = Field(default="", description="What was left undone.")
 
 
+class Committed(_Part):
+    """Units of one device entry that are paid for at all hours."""
+
+    device: str = Field(description="Name of the device entry.")
+    basis: str = Field(description="reserved or purchase; owned where none is for sale.")
+    units: int = Field(description="The commitment: units bought or reserved, and owned ones in use.")
+    idle_unit_usd_per_hour: float = Field(
+        description="What an hour of one unit costs that runs nothing: its charge and, at the own site, idle power."
+    )
+    idle_unit_hours_per_day: float = Field(description="Hours of units that run nothing, over a day.")
+    idle_usd_per_day: float = Field(description="What those cost.")
+
+
+class HourOfDay(_Part):
+    """One hour of the day."""
+
+    hour: int = Field(description="Begins so many hours after midnight.")
+    scenario: str = Field(description="The group of hours that it is planned for with, by name among `scenarios`.")
+    hired: dict[str, int] = Field(
+        description="Units by device entry that are hired for the hour; those of lots all counted."
+    )
+    idle: dict[str, float] = Field(description="Committed units by device entry that run nothing.")
+    usd_per_hour: float = Field(description="All that is committed and hired, with the energy of the work.")
+
+
+class SingleTariff(_Part):
+    """The best plan where all units are paid for in one way."""
+
+    basis: str = Field(description="rent (by the hour), spot, reserved or purchase.")
+    usd_per_hour: float | None = Field(description="Mean over the day; null where there is no such plan, or none was found.")
+    text: str = Field(default="", description="Why there is none.")
+
+
+class HoursResult(_Part):
+    """Demand by the hour: what is committed to, what is hired when, and what commitment alone or none would cost."""
+
+    committed: list[Committed]
+    hours: list[HourOfDay] = Field(description="The 24 hours of the day.")
+    single_tariffs: list[SingleTariff] = Field(description="Best plans with one way to pay; empty where there is one only.")
+
+
 class Provenance(_Part):
     """What made the plan."""
 
@@ -371,6 +415,9 @@ class PlanDocument(_Part):
         description="With scenarios: what each gets of the fleet, by name; else absent. `classes` is empty then.",
     )
     robust: RobustResult | None = Field(default=None, description="With scenarios; else absent.")
+    hours: HoursResult | None = Field(
+        default=None, description="With demand by the hour, whose groups of hours are the scenarios; else absent."
+    )
     assumptions: list[Assumption]
     warnings: list[str]
     instance_document: dict[str, Any]

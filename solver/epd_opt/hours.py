@@ -65,7 +65,7 @@ def hours_of(instance: Instance) -> tuple[Hours, ...]:
         Hours(
             hours=tuple(hours),
             most={name: max(_at(profile, hours)) for name, profile in profiles.items()},
-            mean={name: math.fsum(_at(profile, hours)) / len(hours) for name, profile in profiles.items()},
+            mean={name: _mean(_at(profile, hours)) for name, profile in profiles.items()},
         )
         for hours in groups.values()
     )
@@ -73,6 +73,11 @@ def hours_of(instance: Instance) -> tuple[Hours, ...]:
 
 def _at(profile: Sequence[float], hours: Sequence[int]) -> list[float]:
     return [profile[hour] for hour in hours]
+
+
+def _mean(factors: Sequence[float]) -> float:
+    """Never above the largest, not even by rounding."""
+    return min(max(factors), math.fsum(factors) / len(factors))
 
 
 def _up(factor: float, step: float | None) -> float:

@@ -93,6 +93,10 @@ def _ascending(values: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(_no_repeats(values)))
 
 
+def _sorted(value: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(value.items()))
+
+
 def _profile_of_a_day(values: tuple[float, ...]) -> tuple[float, ...]:
     if len(values) != HOURS:
         raise complaint(f"found {len(values)} numbers, expected {HOURS}, one for each hour of a day from midnight")
@@ -339,7 +343,7 @@ class Workload(Part):
     """What is asked of the fleet."""
 
     classes: tuple[RequestClass, ...] = Field(min_length=1, description="Classes of requests, at least one.")
-    profiles: Annotated[dict[str, Profile], AfterValidator(in_key_order)] | None = Field(
+    profiles: Annotated[dict[str, Profile], AfterValidator(_sorted)] | None = Field(
         default=None, description="Hours of a day that several classes share, by name: 24 factors on their rates."
     )
     hourly_step: Share | None = Field(

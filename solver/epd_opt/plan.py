@@ -41,7 +41,7 @@ class Plan(Held[PlanDocument]):
     def to_dict(self) -> dict[str, Any]:
         """The plan document as plain data."""
         plain = super().to_dict()
-        for key in ("infeasibility", "rate_multiple", "simulated", "scenarios", "robust"):
+        for key in ("infeasibility", "rate_multiple", "simulated", "scenarios", "robust", "hours"):
             if plain[key] is None:
                 del plain[key]
         return plain

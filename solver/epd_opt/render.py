@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from epd_opt.document import Cost, DeviceUse, Infeasibility, Mend, PlanDocument, Pool, RobustResult
+from epd_opt.hours_view import hours_tables
 from epd_opt.scenario_view import robust_headline, robust_tables
 from epd_opt.tables import against, name_text, ruled, spaced, ways_text
 from epd_opt.wording import (
@@ -89,6 +90,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *robust_headline(document, document.robust, _robust_proof(document, document.robust)),
             *robust_tables(document, document.robust),
             _devices(document, document.cost),
+            *hours_tables(document),
             *_origin(document),
         ]
     else:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool, ScenarioResult
+from epd_opt.document import HOURS_PER_MONTH, DeviceUse, PlanDocument, Pool, ScenarioResult
 from epd_opt.errors import UsageError
-from epd_opt.instance import Instance
+from epd_opt.hours import hours_of
+from epd_opt.instance import HOURS, Instance
 from epd_opt.problem import Aim, measured
-from epd_opt.scenarios import Case, cases
+from epd_opt.scenarios import Case, cases, hired_entries
 
 _RELATIVE = 1e-6
 
@@ -22,6 +23,11 @@ def demand_one_workload(document: PlanDocument) -> None:
     UsageError
         It is one; its scenarios are named.
     """
+    if document.hours is not None:
+        raise UsageError(
+            f"demand goes by the hour ({_names(document, '; ')}), and each group of hours runs other units: take one, "
+            "with --scenario HOURS or plan.in_scenario(HOURS)"
+        )
     if document.scenarios is not None:
         raise UsageError(
             f"the plan is for several scenarios ({_names(document)}), each served its own way: take one of them, with "
@@ -29,8 +35,8 @@ def demand_one_workload(document: PlanDocument) -> None:
         )
 
 
-def _names(document: PlanDocument) -> str:
-    return ", ".join(result.name for result in document.scenarios or ())
+def _names(document: PlanDocument, between: str = ", ") -> str:
+    return between.join(result.name for result in document.scenarios or ())
 
 
 def in_scenario(document: PlanDocument, name: str) -> PlanDocument:
@@ -78,6 +84,7 @@ def view(document: PlanDocument, name: str) -> PlanDocument:
                     "usd_per_hour": cost,
                     "usd_per_request": result.usd_per_request,
                     "usd_per_month": cost * HOURS_PER_MONTH,
+                    "power_kw": document.cost.power_kw if result.power_kw is None else result.power_kw,
                     "bound_usd_per_hour": bound,
                     "gap": 0.0 if cost == 0.0 else (cost - bound) / cost,
                     "billed_usd_per_hour": math.fsum(use.billed_usd_per_hour or 0.0 for use in result.devices.values()),
@@ -91,6 +98,7 @@ def view(document: PlanDocument, name: str) -> PlanDocument:
             "instance_document": case.instance.document(),
             "scenarios": None,
             "robust": None,
+            "hours": None,
         }
     )
 
@@ -102,6 +110,7 @@ def disagreements(document: PlanDocument) -> Iterator[str]:
         yield "a plan with scenarios has no account of what is minimised over them"
         return
     known = _cases(document)
+    hired = hired_entries(Instance(**document.instance_document))
     if [result.name for result in results] != list(known):
         yield "the scenarios are not those of the instance"
         return
@@ -116,17 +125,22 @@ def disagreements(document: PlanDocument) -> Iterator[str]:
         yield from _running(result, stands)
         for name, use in result.devices.items():
             whole = document.devices.get(name)
-            if whole is None or (whole.used, whole.owned, whole.bought) != (use.used, use.owned, use.bought):
+            if whole is None or (use.used > whole.used if name in hired else _held(use) != _held(whole)):
                 yield f"scenario {result.name!r} holds other units of {name} than the fleet"
-        if set(document.devices) != set(result.devices):
+        if set(document.devices) - hired != set(result.devices) - hired:
             yield f"scenario {result.name!r} holds other devices than the fleet"
         if not _close(math.fsum(use.usd_per_hour for use in result.devices.values()), result.usd_per_hour):
             yield f"the devices of scenario {result.name!r} do not cost {result.usd_per_hour:.6g} USD/h"
         requests = 3600.0 * math.fsum(_means(known[result.name].instance))
         if requests and not _close((result.usd_per_request or 0.0) * requests, result.usd_per_hour):
             yield f"cost per request in scenario {result.name!r} does not follow from its hourly cost"
-    yield from _units(document)
+    yield from _units(document, hired)
+    yield from _hours(document, hired)
     yield from _values(document, known)
+
+
+def _held(use: DeviceUse) -> tuple[int, int, int]:
+    return use.used, use.owned, use.bought
 
 
 def physical_of(pool: Pool) -> tuple[object, ...]:
@@ -147,8 +161,8 @@ def _running(result: ScenarioResult, stands: dict[tuple[object, ...], int]) -> I
             yield f"scenario {result.name!r} runs {count} replicas of {what}, {stands.get(physical, 0)} stand"
 
 
-def _units(document: PlanDocument) -> Iterator[str]:
-    for name in sorted({pool.device for pool in document.pools} | set(document.devices)):
+def _units(document: PlanDocument, hired: Collection[str]) -> Iterator[str]:
+    for name in sorted(({pool.device for pool in document.pools} | set(document.devices)) - set(hired)):
         taken = math.fsum(pool.devices for pool in document.pools if pool.device == name)
         use = document.devices.get(name)
         if use is None or use.used < taken - _RELATIVE or use.bought + use.owned < use.used:
@@ -196,6 +210,62 @@ def _values(document: PlanDocument, known: dict[str, Case]) -> Iterator[str]:
 
 def _billed(results: Sequence[ScenarioResult]) -> list[tuple[float, float]]:
     return [(r.weight, math.fsum(use.billed_usd_per_hour or 0.0 for use in r.devices.values())) for r in results]
+
+
+def _hours(document: PlanDocument, hired: Collection[str]) -> Iterator[str]:
+    """Whether what is said of each hour follows from its group, and what is said of commitments from the hours."""
+    told = document.hours
+    groups = {
+        hour: group.name
+        for instance in [Instance(**document.instance_document)]
+        if instance.workload.by_the_hour
+        for group in hours_of(instance)
+        for hour in group.hours
+    }
+    if (told is None) != (not groups):
+        yield "demand goes by the hour and nothing is said of hours, or the other way round"
+    if told is None:
+        return
+    if {one.hour: one.scenario for one in told.hours} != groups or len(told.hours) != HOURS:
+        yield "the hours of the day are not those of the instance"
+        return
+    if {one.device for one in told.committed} != set(document.devices) - set(hired):
+        yield "what is committed to is not what the plan holds at all hours"
+    results = {result.name: result for result in document.scenarios or ()}
+    for one in told.hours:
+        result = results[one.scenario]
+        if one.hired != hired_units(result, hired) or not _same(one.idle, idle_units(document, result, hired)):
+            yield f"hour {one.hour} does not hire or leave idle what its group of hours does"
+        if not _close(one.usd_per_hour, result.usd_per_hour):
+            yield f"hour {one.hour} costs {result.usd_per_hour:.6g} USD, the plan says {one.usd_per_hour:.6g}"
+    for committed in told.committed:
+        use = document.devices.get(committed.device)
+        idle = math.fsum(one.idle.get(committed.device, 0.0) for one in told.hours)
+        if use is None or committed.units != use.bought + use.owned:
+            yield f"{committed.units} units of {committed.device} are committed to, the plan holds others"
+        if not _close(idle, committed.idle_unit_hours_per_day):
+            yield f"{committed.device} stands idle for {idle:.6g} unit-hours a day, the plan says otherwise"
+        if not _close(idle * committed.idle_unit_usd_per_hour, committed.idle_usd_per_day):
+            yield f"what idle units of {committed.device} cost does not follow from their hours"
+
+
+def hired_units(result: ScenarioResult, hired: Collection[str]) -> dict[str, int]:
+    """Units of each entry that are hired in a scenario, whole lots."""
+    return {name: use.bought + use.owned for name, use in result.devices.items() if name in hired}
+
+
+def idle_units(document: PlanDocument, result: ScenarioResult, hired: Collection[str]) -> dict[str, float]:
+    """Committed units of each entry that run nothing in a scenario."""
+    idle = {}
+    for name, use in document.devices.items():
+        if name not in hired:
+            running = math.fsum(pool.devices for pool in result.pools if pool.device == name)
+            idle[name] = use.bought + use.owned - running
+    return idle
+
+
+def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    return one.keys() == other.keys() and all(_close(one[name], other[name]) for name in one)
 
 
 def _close(a: float, b: float) -> bool:

@@ -32,7 +32,8 @@ def robust_headline(document: PlanDocument, robust: RobustResult, proof: tuple[s
     scenarios = document.scenarios or []
     held = "all of them" if robust.held_share > 1.0 - 1e-9 else f"{share(robust.held_share)} of their weight"
     devices = f"{sum(pool.devices for pool in document.pools):g} devices in {len(document.pools)} pools"
-    yield Text(f"one fleet for {len(scenarios)} scenarios, {devices}; targets hold in {held}")
+    what = "one fleet for {} scenarios" if document.hours is None else "one day in {} groups of hours"
+    yield Text(f"{what.format(len(scenarios))}, {devices}; targets hold in {held}")
     each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"
     totals = [f"on average {money(cost.usd_per_hour)}/h", each, f"{money(cost.usd_per_month)}/month"]
     totals += [f"{money(cost.capex_usd)} to buy"] if cost.capex_usd else []

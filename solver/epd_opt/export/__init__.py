@@ -12,6 +12,9 @@ from epd_opt.scenario_plan import demand_one_workload
 
 __all__ = ["BINARY", "EXPORTERS", "Exported", "export"]
 
+_BILLS = ("bom-csv", "xlsx")
+"""Targets that take demand by the hour: a bill is one for the whole day."""
+
 
 def export(document: PlanDocument, to: str) -> Exported:
     """The fleet of a plan in another format.
@@ -24,7 +27,8 @@ def export(document: PlanDocument, to: str) -> Exported:
     Raises
     ------
     UsageError
-        The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios.
+        The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios, or
+        for demand by the hour and the target is no bill.
     """
     if to not in EXPORTERS:
         near = get_close_matches(to, EXPORTERS, n=1)
@@ -32,5 +36,6 @@ def export(document: PlanDocument, to: str) -> Exported:
         raise UsageError(f"found {to!r}, expected one of {', '.join(EXPORTERS)}{hint}")
     if document.cost is None:
         raise UsageError(f"the plan of {document.instance!r} is {document.status}: there is no fleet to export")
-    demand_one_workload(document)
+    if document.hours is None or to not in _BILLS:
+        demand_one_workload(document)
     return EXPORTERS[to](document)

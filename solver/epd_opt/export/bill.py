@@ -13,8 +13,10 @@ from epd_opt.document import HOURS_PER_MONTH, DeviceUse, PlanDocument, Pool
 from epd_opt.instance import Instance
 from epd_opt.problem import Offer
 from epd_opt.resolve import resolve
+from epd_opt.scenarios import hired_entries
 from epd_opt.wording import requirement
 
+_ORDER = ("encode", "prefill", "decode")
 _LOT = 1 << 20
 """Units of a pool are whole or simple fractions; floats are read back as such."""
 
@@ -88,7 +90,12 @@ def bill_of_materials(document: PlanDocument) -> tuple[Line, ...]:
     resolved = resolve(Instance(**document.instance_document), cards=document.cards)
     offers = {offer.name: offer for offer in resolved.offers}
     lines: list[Line] = []
+    hired = hired_entries(resolved.instance)
     for name, use in document.devices.items():
+        if document.hours is not None and name in hired:
+            card = document.cards.get("devices", {}).get(name) or {}
+            lines += _hired(offers[name], document, card)
+            continue
         pools = [pool for pool in document.pools if pool.device == name]
         purchased = offers[name].for_sale and offers[name].basis == "purchase"
         card = document.cards.get("devices", {}).get(name) or {}
@@ -161,6 +168,52 @@ def _entry(
             amortised=use.bought * offer.amortised_usd_per_hour * (1.0 - share),
             power_kw=0.0,
             reason="server and network around each bought device; its power is counted with the device",
+        )
+
+
+def _hired(offer: Offer, document: PlanDocument, card: Mapping[str, Any]) -> Iterator[Line]:
+    """Units that are hired by the hour: on average over the day, at the power of the most of them."""
+    day = [(result.weight, result) for result in document.scenarios or () if offer.name in result.devices]
+    date, source = offer.price_date, offer.price_source
+    if not date and not source and offer.basis == "rent":
+        date, source = _published(card, offer.price, purchased=False)
+    stages = sorted(
+        {stage for pool in document.pools if pool.device == offer.name for stage in pool.stages}, key=_ORDER.index
+    )
+    whole = math.fsum(weight * result.devices[offer.name].usd_per_hour for weight, result in day)
+    rent = math.fsum(weight * result.devices[offer.name].bought * offer.usd_per_hour for weight, result in day)
+    for origin in ("owned", "bought"):
+        counts = [(weight, getattr(result.devices[offer.name], origin)) for weight, result in day]
+        mean, peak = math.fsum(weight * count for weight, count in counts), max(count for _, count in counts)
+        if not peak:
+            continue
+        new = origin == "bought"
+        where = (
+            f"{format_path(['devices', offer.name, 'price'])}; {source}"
+            if source
+            else format_path(["devices", offer.name, "price"])
+        )
+        yield Line(
+            item="device",
+            role="new" if new else "existing",
+            origin=origin,
+            sku=offer.sku,
+            vendor=str(card.get("vendor", "")),
+            device=offer.name,
+            pool="",
+            stage="+".join(stages),
+            quantity=mean,
+            pack=offer.lot,
+            basis=offer.basis if new else "",
+            unit_price=offer.price if new else 0.0,
+            price_date=date if new else "",
+            price_source=where if new else "",
+            capex=0.0,
+            upfront=0.0,
+            hourly=rent if new else whole - rent,
+            amortised=0.0,
+            power_kw=peak * offer.power_w / 1e3,
+            reason=f"hired by the hour: {mean:.4g} units on average over the day, {peak} at most",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,8 +18,9 @@ from epd_opt.economics import prices_dated, unit_costs
 from epd_opt.economics import served as service_of
 from epd_opt.formulation import Formulation
 from epd_opt.instance import Instance
-from epd_opt.problem import Aim, measured
+from epd_opt.problem import Aim, PlanningProblem, measured
 from epd_opt.resolve import Resolved
+from epd_opt.robust.hours import hours_result
 from epd_opt.robust.money import Running, held_in_each, requests_per_hour, shared_costs, sizes_of
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served, running
@@ -36,11 +37,12 @@ def robust_document(
     aim: Aim,
     *,
     singles: Sequence[doc.SinglePlan],
+    single_tariffs: Sequence[doc.SingleTariff] = (),
     reduced: bool,
     note: str,
     start: float,
 ) -> PlanDocument:
-    """The document of a plan for several scenarios.
+    """The document of a plan for several scenarios, or for the hours of a day.
 
     Parameters
     ----------
@@ -61,17 +63,14 @@ def robust_document(
     requests = math.fsum(s.scene.case.weight * requests_per_hour(s.scene.offered.problem) for s in found.served)
     lower = bound if aim.minimise == "expected_cost" else _alone(singles, found, Aim(held_share=aim.held_share), expected)
     problem = found.served[0].scene.offered.problem
-    weighed = [(result.weight, own) for result, own in zip(results, held, strict=True)]
-    average = {
-        name: replace(way, usd_per_hour=measured(Aim(), [(weight, own[name].usd_per_hour) for weight, own in weighed]))
-        for name, way in held[0].items()
-    }
+    average = _over_all(found, held)
     sizes = sizes_of(found)
-    names = _names(found)
+    names = _names(_most(found))
     standing: dict[str, list[tuple[str, Fraction, int]]] = {}
     for physical, count in found.stands.items():
         standing.setdefault(physical[0], []).append((names[physical], sizes[physical], count))
     devices = device_uses(problem, average, standing)
+    power_kw = [_power_kw(problem, own) for own in held]
     document = plan_document(
         replace(first, instance=instance, warnings=_common_warnings(found)),
         found.outcome,
@@ -82,7 +81,7 @@ def robust_document(
             usd_per_request=expected / requests if requests > 0 else None,
             usd_per_month=expected * HOURS_PER_MONTH,
             capex_usd=math.fsum(problem.offer(name).capex_usd * way.bought for name, way in average.items()),
-            power_kw=math.fsum(problem.offer(name).power_w * way.installed for name, way in average.items()) / 1e3,
+            power_kw=max(power_kw),
             bound_usd_per_hour=min(lower, expected),
             gap=0.0 if expected == 0.0 else (expected - min(lower, expected)) / expected,
             billed_usd_per_hour=math.fsum(use.billed_usd_per_hour or 0.0 for use in devices.values()),
@@ -108,7 +107,32 @@ def robust_document(
             note=" ".join(text for text in (note, LEFT_OUT if reduced else "") if text),
         ),
     )
-    return document.model_copy(update={"cards": _cards(found)})
+    document = document.model_copy(update={"cards": _cards(found)})
+    if not instance.workload.by_the_hour:
+        return document
+    told = [r.model_copy(update={"power_kw": own}) for r, own in zip(results, power_kw, strict=True)]
+    hours = hours_result(instance, document, problem, single_tariffs)
+    return document.model_copy(update={"scenarios": told, "hours": hours})
+
+
+def _over_all(found: FleetFound, held: Sequence[Mapping[str, Holding]]) -> dict[str, Holding]:
+    """Units of every entry at their mean cost; of hired ones, the most that some scenario holds."""
+    weights = [served.scene.case.weight for served in found.served]
+    average = {}
+    for name in sorted({name for own in held for name in own}):
+        ways = [own[name] for own in held if name in own]
+        costs = [(w, own[name].usd_per_hour if name in own else 0.0) for w, own in zip(weights, held, strict=True)]
+        average[name] = Holding(
+            used=max(way.used for way in ways),
+            owned=max(way.owned for way in ways),
+            bought=max(way.bought for way in ways),
+            usd_per_hour=measured(Aim(), costs),
+        )
+    return average
+
+
+def _power_kw(problem: PlanningProblem, held: Mapping[str, Holding]) -> float:
+    return math.fsum(problem.offer(name).power_w * way.installed for name, way in held.items()) / 1e3
 
 
 def _expected_service(found: FleetFound) -> Service:
@@ -169,10 +193,12 @@ def _common_warnings(found: FleetFound) -> tuple[str, ...]:
 def _standing(
     found: FleetFound, results: Sequence[doc.ScenarioResult], held: Sequence[Mapping[str, Holding]]
 ) -> tuple[list[doc.Pool], dict[str, str]]:
-    """The physical pools that stand, each as it runs in the scenario that asks for the most of it, and those scenarios."""
+    """The physical pools that stand or are hired, each as it runs in the scenario that asks for the most of it, and those
+    scenarios."""
+    most = _most(found)
     chosen: dict[Physical, tuple[doc.ScenarioResult, doc.Pool]] = {}
     spare: dict[Physical, int] = {}
-    for physical, count in found.stands.items():
+    for physical, count in most.items():
         asking = [
             (result, served)
             for result, served in zip(results, found.served, strict=True)
@@ -185,19 +211,18 @@ def _standing(
         ]
         spare[physical] = count - sum(pool.replicas for pool in points)
         chosen[physical] = result, max(points, key=lambda pool: pool.replicas)
-    units = {
-        physical: float(count * pool.devices / (pool.replicas + pool.spare_replicas))
-        for physical, count in found.stands.items()
-        for _, pool in [chosen[physical]]
-    }
-    names = _names(found)
-    runs = [Running(device=physical[0], units=units[physical]) for physical in found.stands]
-    weights = [result.weight for result in results]
-    each = [shared_costs(runs, own) for own in held]
+    size = {p: pool.devices / (pool.replicas + pool.spare_replicas) for p, (_, pool) in chosen.items()}
+    names = _names(most)
+    paid = dict.fromkeys(most, 0.0)
+    for scenario, holds, hires in zip(results, held, found.hired, strict=True):
+        here = {p: count for p, count in most.items() if p in found.stands} | dict(hires)
+        runs = [Running(device=p[0], units=count * size[p]) for p, count in here.items()]
+        for p, usd in zip(here, shared_costs(runs, holds), strict=True):
+            paid[p] += scenario.weight * usd
     pools, sized_by = [], {}
-    for index, (physical, count) in enumerate(found.stands.items()):
+    for physical, count in most.items():
         result, pool = chosen[physical]
-        taken = units[physical]
+        taken = count * size[physical]
         sized_by[names[physical]] = result.name
         pools.append(
             pool.model_copy(
@@ -206,19 +231,27 @@ def _standing(
                     "replicas": count - spare[physical],
                     "spare_replicas": spare[physical],
                     "devices": int(taken) if taken == int(taken) else taken,
-                    "usd_per_hour": math.fsum(w * own[index] for w, own in zip(weights, each, strict=True)),
+                    "usd_per_hour": paid[physical],
                 }
             )
         )
     return pools, sized_by
 
 
-def _names(found: FleetFound) -> dict[Physical, str]:
-    """Names of the physical pools, with the device entry where two share one."""
-    several = [name for _, name in found.stands]
+def _most(found: FleetFound) -> dict[Physical, int]:
+    """Replicas of the physical pools that stand, and the most that some scenario hires of others."""
+    most = dict(found.stands)
+    for own in found.hired:
+        most |= {physical: max(count, most.get(physical, 0)) for physical, count in own.items()}
+    return dict(sorted(most.items()))
+
+
+def _names(pools: Iterable[Physical]) -> dict[Physical, str]:
+    """Names of physical pools, with the device entry where two share one."""
+    pools = list(pools)
+    several = [name for _, name in pools]
     return {
-        physical: f"{physical[1]} on {physical[0]}" if several.count(physical[1]) > 1 else physical[1]
-        for physical in found.stands
+        physical: f"{physical[1]} on {physical[0]}" if several.count(physical[1]) > 1 else physical[1] for physical in pools
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from epd_opt import document as doc
 from epd_opt.assemble import infeasible_document, stopped_document
 from epd_opt.backends import Clock, Clocked, OutOfTime, backend, out_of_time
 from epd_opt.instance import Instance, Robust
@@ -11,6 +12,7 @@ from epd_opt.plan import Plan
 from epd_opt.problem import Aim
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.robust.assemble import robust_document
+from epd_opt.robust.hours import beside_single_tariffs
 from epd_opt.robust.scene import scenes_of
 from epd_opt.robust.search import NoFleet, best_fleet
 from epd_opt.robust.singles import single_plans
@@ -46,8 +48,17 @@ def plan_for_scenarios(
             return Plan(infeasible_document(resolve(instance), found.why, found.outcome, start))
         return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
     later = Clocked(solver=solver.solver, clock=Clock(0.0 if clock.stopped else instance.solver.time_limit_s))
-    singles, note = single_plans(instance, scenes, lambda resolved: Task.of(resolved, later, say), start)
-    plan = Plan(robust_document(instance, found, aim, singles=singles, reduced=scenes.reduced, note=note, start=start))
+    singles: list[doc.SinglePlan] = []
+    tariffs: list[doc.SingleTariff] = []
+    if instance.workload.by_the_hour:
+        means = Task.of(scenes.each[0].resolved, later, say).means
+        found, tariffs, note = beside_single_tariffs(scenes, found, means)
+    else:
+        singles, note = single_plans(instance, scenes, lambda resolved: Task.of(resolved, later, say), start)
+    document = robust_document(
+        instance, found, aim, singles=singles, single_tariffs=tariffs, reduced=scenes.reduced, note=note, start=start
+    )
+    plan = Plan(document)
     verify(plan)
     return plan
 

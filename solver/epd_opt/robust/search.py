@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
 from epd_opt.assemble import with_all_rows
-from epd_opt.backends import HIGHS, Clocked, Outcome, Settings
+from epd_opt.backends import HIGHS, Outcome
 from epd_opt.formulation import Formulation, OccasionsFormulation, build, build_occasions
 from epd_opt.formulation.objective import served_objective, total
 from epd_opt.formulation.occasions import expected_terms, tie_terms
@@ -281,21 +281,27 @@ def _why(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) 
             alone.append((scene, found.why.reasons))
     if math.fsum(scene.case.weight for scene, _ in alone) > 1.0 - aim.held_share + 1e-9:
         return _named(alone)
-    return doc.Infeasibility(reasons=_together(occasions, aim, means.solver, means.settings), mends=[], note=_NO_MENDS)
+    return doc.Infeasibility(reasons=_together(scenes, occasions, aim, means), mends=[], note=_NO_MENDS)
 
 
-def _together(occasions: Sequence[Occasion], aim: Aim, solver: Clocked, settings: Settings) -> list[doc.Reason]:
-    """Limits each of which, taken away alone, leaves room for one fleet, with the least that would do."""
+def _together(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) -> list[doc.Reason]:
+    """Limits each of which, taken away alone, leaves room for one fleet, with the least that would do where the fleet is all
+    there is."""
     reasons = []
     each = zip(*(relaxations(occasion.problem) for occasion in occasions), strict=True)
     for relaxed in each:
         free = [replace(o, problem=own.problem) for o, own in zip(occasions, relaxed, strict=True)]
         limit = relaxed[0]
         asked = replace(aim, minimise="worst_cost") if limit.limit == "usd_per_hour" else aim
-        built = build_occasions(free, asked)
+        built = build_occasions(free, asked, scenes.hired)
+        if scenes.hired:
+            if means.solver.solve(built.model, means.settings).values is not None:
+                text = f"{limit.label} is {limit.wanted:g}; without that limit there is a plan for all hours"
+                reasons.append(doc.Reason(limit=limit.limit, wanted=limit.wanted, text=text))
+            continue
         if limit.limit != "usd_per_hour":
             built.model.setObjective(total(limit.least(built.fleet)))
-        outcome = solver.solve(built.model, settings)
+        outcome = means.solver.solve(built.model, means.settings)
         if outcome.values is None or outcome.objective is None:
             continue
         enough = outcome.objective / (built.scale.factor if limit.limit == "usd_per_hour" else 1.0)
