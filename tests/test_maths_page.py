@@ -93,12 +93,13 @@ def test_row_names_are_those_of_the_code() -> None:
 
 def instances() -> list[dict[str, Any]]:
     """Instances that between them show every family and every kind of row."""
-    limits = {"usd_per_hour": 500, "devices": 500, "power_kw": 500}
+    limits = {"skus": 2, "require": ["gpu"], "usd_per_hour": 500, "devices": 500, "power_kw": 500}
     whole = modelled(limits=limits, redundancy={"spare_replicas": 1, "zones": 3, "survive_zones": 1})
     photo = whole["workload"]["classes"][1]
     photo["images"]["count"] = 10
     photo["interarrival_scv"] = 4
     whole["devices"][0]["stock"] = 64
+    whole["devices"][1]["price"]["minimum"] = 2
     return [whole, measured(), in_servers()]
 
 
@@ -156,7 +157,7 @@ def test_variables_are_those_of_the_code() -> None:
     problem = prune(offering(resolve(Instance(**measured()))).problem)
     packed = prune(offering(resolve(Instance(**in_servers()))).problem)
     built = [build(problem), build(dataclasses.replace(problem, least_served=0.5)), build(packed)]
-    built.append(build(dataclasses.replace(problem, zones=3, lost_zones=1)))
+    built += [build(dataclasses.replace(problem, zones=3, lost_zones=1)), build(prune(offered()[0].problem))]
     names = [variable.name for one in built for variable in one.model.variables()]
     assert all(any(p.fullmatch(name) for p in patterns) for name in names)
     assert all(any(p.fullmatch(name) for name in names) for p in patterns)

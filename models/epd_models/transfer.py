@@ -23,7 +23,7 @@ class Sender:
     vendor : str
         Maker of the sending device; empty for embeddings.
     names : tuple of str
-        Entry name and SKU of the sending device where some pair of devices that names it may not exchange KV caches;
+        Entry name, SKU and vendor of the sending device where some pair of devices that names it may not exchange KV caches;
         empty otherwise.
     """
 
@@ -46,7 +46,7 @@ class Network:
     conversion_factor : float
         Multiplies the bytes of a KV cache between devices of different vendors.
     forbidden_pairs : frozenset of frozenset
-        Pairs of device entries or SKUs that cannot exchange KV caches.
+        Pairs of device entries, SKUs or vendors that cannot exchange KV caches.
     """
 
     bandwidth_per_unit: float | None = None

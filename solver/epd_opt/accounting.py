@@ -43,8 +43,11 @@ def ways_to_hold(offer: Offer, used: int, groups: Groups | None = None) -> list[
     if offer.nodes is not None and groups and _packs(offer, groups, used):
         return _packed_holdings(offer, offer.nodes, used, groups)
     found: list[Holding] = []
-    for lots in range(offer.lots_for(max(0, used - offer.owned)), offer.lots_for(used) + 1):
+    ordered = -(-offer.minimum // offer.lot)
+    for lots in range(offer.lots_for(max(0, used - offer.owned)), max(offer.lots_for(used), ordered) + 1):
         bought = lots * offer.lot
+        if 0 < lots < ordered:
+            continue
         owned = max(0, used - offer.kept_by(bought))
         if owned <= offer.owned and (offer.stock is None or bought + owned <= offer.stock):
             found.append(_holding(offer, used, bought, owned))
@@ -65,6 +68,7 @@ def _packed_holdings(offer: Offer, nodes: Nodes, used: int, groups: Groups) -> l
         stock=offer.stock,
         most=None if offer.for_sale else 0,
         kept_share=1.0 / (1.0 + offer.interruption_allowance),
+        minimum=offer.minimum,
         usd=offer.usd_per_hour,
         owned_usd=offer.owned_usd_per_hour,
     )

@@ -6,12 +6,14 @@ fields instead of after them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel
 
+from epd_models import catalog
 from epd_opt.address import name_of
 from epd_opt.fields import Complaint, Location, shown
 
@@ -144,18 +146,18 @@ def known_classes_in_rates(document: Raw) -> Iterator[Complaint]:
 
 
 def known_devices_in_pairs(document: Raw) -> Iterator[Complaint]:
-    """A forbidden pair names devices of the instance."""
+    """A forbidden pair names devices or vendors of the instance."""
     devices = [entry for _, entry in _entries(document, "devices")]
     workers = [entry for _, entry in _entries(document, "workers")]
     names = [*(entry.get("name") for entry in devices), *(entry.get("sku") for entry in [*devices, *workers])]
-    known = [name for name in names if isinstance(name, str)]
+    known = [name for name in [*names, *_vendors(devices)] if isinstance(name, str)]
     pairs = _mapping(document.get("network")).get("forbidden_kv_pairs")
     for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
         for side, name in enumerate(pair if isinstance(pair, list) else []):
             if isinstance(name, str) and name not in known:
                 yield Complaint(
                     where=("network", "forbidden_kv_pairs", index, side),
-                    message=f"no device is called {shown(name)}",
+                    message=f"no device or vendor is called {shown(name)}",
                     hint=_nearest(name, known),
                 )
 
@@ -173,6 +175,9 @@ def known_profiles(document: Raw) -> Iterator[Complaint]:
     if hourly and document.get("scenarios") is not None:
         hint = "set the rates of each scenario instead"
         yield Complaint(where=("scenarios",), message="scenarios and demand by the hour are both given", hint=hint)
+    if hourly and _mapping(document.get("limits")).get("skus") is not None:
+        hint = "leave it out, or list fewer devices"
+        yield Complaint(where=("limits", "skus"), message="with demand by the hour, SKUs are not counted", hint=hint)
     objective = document.get("objective")
     if hourly and objective not in (None, "cost_per_request"):
         yield Complaint(
@@ -180,6 +185,14 @@ def known_profiles(document: Raw) -> Iterator[Complaint]:
             message="demand by the hour is planned for at its stated rates",
             hint="leave objective out, or hourly",
         )
+
+
+def _vendors(devices: list[Raw]) -> Iterator[object]:
+    """Vendors on the cards of device entries, as far as they are known."""
+    for entry in devices:
+        yield _mapping(entry.get("card")).get("vendor")
+        with contextlib.suppress(catalog.UnknownCard):
+            yield catalog.device_card(str(entry.get("sku"))).get("vendor")
 
 
 def known_currencies(document: Raw) -> Iterator[Complaint]:

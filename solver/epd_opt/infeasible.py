@@ -21,6 +21,7 @@ from epd_opt.resolve import Resolved
 
 _PROGRESS = (
     "no_price",
+    "forbid",
     "precision",
     "parallelism",
     "performance",
@@ -170,6 +171,7 @@ def limiting(
             )
         )
         mends.append(Mend(change=relaxed.path, to=enough))
+    reasons += _requirements(problem, solver, settings, questions)
     if not reasons:
         names = ", ".join(relaxed.label for relaxed in found) or "stock"
         text = f"no plan keeps all limits together ({names}); relax several"
@@ -177,6 +179,20 @@ def limiting(
             text = f"no plan keeps all limits ({names}); there was no time to find out which of them is in the way"
         reasons.append(Reason(limit=_first_limit(problem), text=text))
     return Infeasibility(reasons=reasons, mends=mends)
+
+
+def _requirements(
+    problem: PlanningProblem, solver: Backend, settings: Settings, questions: Sequence[Question]
+) -> list[Reason]:
+    """Devices that are required, without any one of which there is a plan."""
+    found = []
+    for one in problem.limits.required:
+        rest = tuple(other for other in problem.limits.required if other != one)
+        free = replace(problem, limits=replace(problem.limits, required=rest))
+        if solver.solve(build(free, questions).model, replace(settings, gap=1.0)).values is not None:
+            text = f"limits.require asks for {one[0]}; there are plans, but none in which it serves anything"
+            found.append(Reason(limit="require", text=text))
+    return found
 
 
 def _rounded_up(value: float) -> float:
@@ -222,18 +238,20 @@ def relaxations(problem: PlanningProblem) -> list[Relaxation]:
     for offer in problem.offers:
         if offer.stock is not None and offer.for_sale:
             free = tuple(replace(o, stock=None) if o.name == offer.name else o for o in problem.offers)
-            short = offer.lot > 1 and offer.stock - offer.owned < offer.lot
+            smallest = max(offer.lot, offer.minimum)
+            short = smallest > 1 and offer.stock - offer.owned < smallest
             result.append(
                 Relaxation(
                     problem=replace(problem, offers=free),
                     limit="minimum_order" if short else "stock",
                     path=format_path(["devices", offer.name, "stock"]),
-                    label=f"stock of {offer.name}" + (f" (sold in lots of {offer.lot})" if short else ""),
+                    label=f"stock of {offer.name}" + (f" (sold in {_order(offer)})" if short else ""),
                     wanted=float(offer.stock),
                     least=_units(offer),
                     device=offer.name,
                 )
             )
+    skus = len({offer.sku for offer in problem.offers})
     fleet: list[tuple[str, float | None, Limits, Least]] = [
         ("usd_per_hour", limits.usd_per_hour, replace(limits, usd_per_hour=None), _cost),
         (
@@ -243,6 +261,7 @@ def relaxations(problem: PlanningProblem) -> list[Relaxation]:
             _power,
         ),
         ("devices", limits.devices, replace(limits, devices=None), _devices),
+        ("skus", limits.skus if limits.skus is not None and limits.skus < skus else None, replace(limits, skus=skus), _skus),
     ]
     result += [
         Relaxation(
@@ -280,6 +299,14 @@ def _power(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
         terms += [(f.variables.lots[name], offer.lot * offer.power_w / 1e3)]
         terms += [(f.variables.owned[name], offer.power_w / 1e3)]
     return terms
+
+
+def _order(offer: Offer) -> str:
+    return f"lots of {offer.lot}" if offer.minimum <= offer.lot else f"orders of at least {offer.minimum}"
+
+
+def _skus(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+    return [(variable, 1.0) for variable in f.variables.sku.values()]
 
 
 def _devices(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:

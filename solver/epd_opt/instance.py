@@ -497,6 +497,7 @@ class Price(Part):
     )
     per: Literal["device", "server", "rack"] = Field(default="device", description="What the price is for.")
     pack: PositiveCount = Field(default=1, description="Smallest lot, in sold units.")
+    minimum: Count = Field(default=0, description="Fewest sold units of an order, if any are bought or rented at all.")
     date: StatedDate | None = Field(default=None, description="Date of the price: YYYY-MM-DD, YYYY-MM or YYYY.")
     source: Name | None = Field(default=None, description="Whose price it is.")
 
@@ -753,7 +754,7 @@ class Network(Part):
         default=1.0, description="Multiplies the KV bytes moved between devices of different vendors."
     )
     forbidden_kv_pairs: tuple[tuple[Name, Name], ...] = Field(
-        default=(), description="Pairs [from, to] of device names or SKUs between which no KV cache may move."
+        default=(), description="Pairs [from, to] of device names, SKUs or vendors between which no KV cache may move."
     )
 
 
@@ -777,11 +778,19 @@ class Cost(Part):
 
 
 class Limits(Part):
-    """Inclusive upper limits of the whole fleet; absent = none."""
+    """Inclusive limits of the whole fleet; absent = none."""
 
     usd_per_hour: NonNegative | None = Field(default=None, description="Cost, US dollars per hour.")
     power_kw: NonNegative | None = Field(default=None, description="Sum of nameplate IT power, hosts included, kW.")
     devices: Count | None = Field(default=None, description="Sold units in use.")
+    skus: PositiveCount | None = Field(default=None, description="Different SKUs in use.")
+    forbid: Annotated[tuple[Name, ...], AfterValidator(_no_repeats)] = Field(
+        default=(), description="Device names, SKUs, vendors or kinds (gpu, npu, tpu, asic) that no plan uses."
+    )
+    require: Annotated[tuple[Name, ...], AfterValidator(_no_repeats)] = Field(
+        default=(),
+        description="Device names, SKUs, vendors or kinds; each serves at least a hundredth of some class at some stage.",
+    )
 
 
 class Redundancy(Part):
@@ -1030,6 +1039,8 @@ def instance_sha256(instance: Instance) -> str:
     for named in lists:
         named.sort(key=lambda item: item["name"])
     document["network"]["forbidden_kv_pairs"].sort()
+    document["limits"]["forbid"].sort()
+    document["limits"]["require"].sort()
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -53,6 +53,8 @@ class Terms:
         Most units that may be bought.
     kept_share : float
         Share of the bought units that may be counted on.
+    minimum : int
+        Fewest units that are bought, if any are.
     usd, owned_usd : float
         What a bought and an owned unit weigh.
     """
@@ -62,6 +64,7 @@ class Terms:
     stock: int | None
     most: int | None
     kept_share: float
+    minimum: int
     usd: float
     owned_usd: float
 
@@ -102,7 +105,7 @@ def _packed(nodes: Nodes, groups: tuple[tuple[int, int], ...], terms: Terms) -> 
     new = {way: whole(f"b_{p}", total if nodes.whole else 0) for p, way in enumerate(ways)}
     old = {way: whole(f"o_{p}", 0 if nodes.parts else chunks) for p, way in enumerate(ways)}
     outside = {size: whole(f"l_{size}", count if rest or not nodes.whole else 0) for size, count in counts.items()}
-    kept, lots, owned = whole("kept", total), whole("lots", total * nodes.chunk), whole("owned", terms.owned)
+    kept, lots, owned = whole("kept", total), whole("lots", total * nodes.chunk + terms.minimum), whole("owned", terms.owned)
     loose = summed((variable, size / nodes.unit) for size, variable in outside.items())
     bought, counted_on = summed([(lots, float(terms.lot))]), summed([(lots, terms.lot * terms.kept_share)])
     for size, count in groups:
@@ -123,6 +126,10 @@ def _packed(nodes: Nodes, groups: tuple[tuple[int, int], ...], terms: Terms) -> 
         model.addConstraint(used + loose <= owned + counted_on, "beside")
     if terms.stock is not None:
         model.addConstraint(bought + owned <= terms.stock, "stock")
+    if terms.minimum > terms.lot:
+        ordered = whole("ordered", 1)
+        model.addConstraint(bought >= terms.minimum * ordered, "order")
+        model.addConstraint(lots <= (total * nodes.chunk + terms.minimum) * ordered, "ordered")
     if terms.most is not None:
         model.addConstraint(bought <= terms.most, "most")
     dearest = max(terms.usd, terms.owned_usd) or 1.0
@@ -157,7 +164,7 @@ def stood(nodes: Nodes, groups: Groups, bought: int, owned: int) -> list[Node]:
         found: _Packed | None = _Packed(outside=groups, bought=bought, owned=owned)
     else:
         lot = nodes.chunk if nodes.whole else 1
-        terms = Terms(lot=lot, owned=owned, stock=None, most=bought, kept_share=1.0, usd=0.0, owned_usd=1.0)
+        terms = Terms(lot=lot, owned=owned, stock=None, most=bought, kept_share=1.0, minimum=0, usd=0.0, owned_usd=1.0)
         found = _packed(nodes, tuple(groups.items()), terms)
     if found is None:
         raise ValueError("the groups do not stand in the units that there are")

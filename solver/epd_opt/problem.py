@@ -75,6 +75,8 @@ class Offer:
         As stated, of one unit: US dollars per hour or, of a purchase, US dollars.
     price_date, price_source : str
         As stated beside the price; empty where nothing is.
+    minimum : int
+        Fewest units that are bought, if any are.
     nodes : Nodes or None
         How units stand in servers and racks; None where nothing is known of that.
     """
@@ -98,6 +100,7 @@ class Offer:
     price: float = 0.0
     price_date: str = ""
     price_source: str = ""
+    minimum: int = 0
     nodes: Nodes | None = None
 
     def lots_for(self, units: int) -> int:
@@ -111,11 +114,21 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits over the whole fleet; None means none."""
+    """Limits over the whole fleet; None means none.
+
+    Attributes
+    ----------
+    skus : int or None
+        Different SKUs in use.
+    required : tuple of (str, tuple of str)
+        What must serve something, and the device entries that are meant.
+    """
 
     usd_per_hour: float | None = None
     power_w: float | None = None
     devices: int | None = None
+    skus: int | None = None
+    required: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

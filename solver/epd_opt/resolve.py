@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from epd_models import catalog
@@ -117,12 +118,18 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
     entries: list[Entry] = []
     offers: list[Offer] = []
     device_cards: dict[str, Any] = {}
+    named: dict[str, frozenset[str]] = {}
     measured = {worker.sku for worker in instance.workers}
     for entry in sorted(instance.devices, key=lambda e: e.name):
         needs_card = modelled and not (entry.card is None and {entry.name, entry.sku} & measured)
         device, card = _device(entry, cards.get("devices", {}).get(entry.name), required=needs_card)
         if card is not None:
             device_cards[entry.name] = card
+        named[entry.name] = _names(entry, device)
+        if forbidden := [one for one in instance.limits.forbid if one.casefold() in named[entry.name]]:
+            text = f"{entry.name} is forbidden (limits.forbid: {', '.join(forbidden)})"
+            rejections.append(Rejection(limit="forbid", device=entry.name, text=text))
+            continue
         offer, refused = _offer(entry, device, instance, rules, warnings, assumptions)
         if offer is None:
             rejections.append(refused)
@@ -167,6 +174,8 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             usd_per_hour=instance.limits.usd_per_hour,
             power_w=None if instance.limits.power_kw is None else instance.limits.power_kw * 1e3,
             devices=instance.limits.devices,
+            skus=instance.limits.skus,
+            required=_required(instance, named, offers),
         ),
         spare_replicas=instance.redundancy.spare_replicas,
         zones=instance.redundancy.zones,
@@ -175,6 +184,50 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
         warnings=(*warnings, *_stale_rates(instance), *instance.suspicions()),
         assumptions=tuple(assumptions),
         cards={"devices": device_cards, "model": model_card, "engine": engine_card},
+    )
+
+
+_KINDS = ("gpu", "npu", "tpu", "asic")
+
+
+def _names(entry: user.DeviceEntry, device: Device | None) -> frozenset[str]:
+    """What limits may call a device entry, in small letters: name, SKU, vendor and kind."""
+    own = [entry.name, entry.sku, *([] if device is None else [device.vendor, device.kind])]
+    return frozenset(name.casefold() for name in own)
+
+
+def _required(
+    instance: user.Instance, named: Mapping[str, frozenset[str]], offers: list[Offer]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What must be used, with the entries on offer that are meant.
+
+    Raises
+    ------
+    InvalidInput
+        A name in `limits.forbid` or `limits.require` fits no device entry, or nothing that is required is on offer.
+    """
+    known = sorted({name for names in named.values() for name in names})
+    problems = []
+    for key in ("forbid", "require"):
+        for index, wanted in enumerate(getattr(instance.limits, key)):
+            path = format_path(["limits", key, index])
+            fits = [name for name, names in named.items() if wanted.casefold() in names]
+            if not fits and not (key == "forbid" and wanted.casefold() in _KINDS):
+                near = get_close_matches(wanted.casefold(), known, n=3, cutoff=0.5)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+                message = f"{wanted!r} is no name, SKU, vendor or kind of any device entry"
+                problems.append(Problem(path=path, message=message, hint=hint))
+            elif key == "require" and not any(offer.name in fits for offer in offers):
+                message = (
+                    f"{wanted!r} is required, but {' and '.join(fits)} {'is' if len(fits) == 1 else 'are'} not on offer"
+                )
+                problems.append(Problem(path=path, message=message, hint="give a price, or look at limits.forbid"))
+    if problems:
+        raise InvalidInput(problems)
+    on_offer = {offer.name for offer in offers}
+    return tuple(
+        (wanted, tuple(sorted(name for name, names in named.items() if wanted.casefold() in names and name in on_offer)))
+        for wanted in sorted(instance.limits.require)
     )
 
 
@@ -401,6 +454,7 @@ def _offer(
         price=0.0 if terms is None else terms.amount,
         price_date="" if terms is None else terms.date,
         price_source="" if terms is None else terms.source,
+        minimum=0 if price is None else price.minimum,
         nodes=None if device is None else _nodes(device, 1 if terms is None else lot),
     ), refused
 

@@ -50,11 +50,12 @@ class Incumbent:
         return self.outcome.objective / self.formulation.scale.factor * (1.0 + _CAREFUL)
 
     def values(self, formulation: Formulation) -> dict[str, float]:
-        """The same plan in the variables of a formulation over other candidates, those that it uses among them; where its
-        groups stand is left open."""
+        """The same plan in the variables of a formulation over other candidates, those that it uses among them; what
+        follows from the rest, as where groups stand, is left open."""
         assert self.outcome.values is not None
         v = formulation.variables
-        standing = {id(one) for one in (*v.nodes.values(), *v.loose.values(), *v.kept.values())}
+        open_ended = (v.nodes, v.loose, v.kept, v.ordered, v.sku)
+        standing = {id(one) for group in open_ended for one in group.values()}
         result = {variable.name: 0.0 for variable in formulation.model.variables() if id(variable) not in standing}
         keys = {candidate.key: k for k, candidate in enumerate(formulation.sets.candidates)}
         mine, theirs = self.formulation.variables, formulation.variables
@@ -129,9 +130,15 @@ def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questi
 
 
 def counted(problem: PlanningProblem) -> PlanningProblem:
-    """The problem with units counted, not packed into servers, and no zone lost: no plan of the problem itself costs
-    less than its best."""
-    return replace(problem, zones=1, lost_zones=0, offers=tuple(replace(offer, nodes=None) for offer in problem.offers))
+    """The problem without what only rules plans out or makes them dearer, and is seen to by plans that are sought, not by
+    prices: servers, zones, smallest orders, numbers of SKUs, what is required. No plan of it costs less than its best."""
+    return replace(
+        problem,
+        zones=1,
+        lost_zones=0,
+        limits=replace(problem.limits, skus=None, required=()),
+        offers=tuple(replace(offer, nodes=None, minimum=0) for offer in problem.offers),
+    )
 
 
 def worth_staffing(
@@ -182,7 +189,7 @@ def worth_staffing(
         return every
     real = np.array([candidate.key in owner for candidate in problem.candidates])
     incumbent = _incumbent(
-        replace(_only(problem, real), offers=packed.offers, zones=packed.zones, lost_zones=packed.lost_zones),
+        replace(packed, candidates=_only(problem, real).candidates),
         replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]),
         settings,
         clock,

@@ -11,6 +11,7 @@ from epd_models.candidate import STATES, Candidate
 from epd_opt.accounting import energy_usd_per_hour
 from epd_opt.document import HOURS_PER_MONTH, DeviceUse, PlanDocument, Pool
 from epd_opt.errors import EpdError
+from epd_opt.formulation.constraints.choice import SERVING_SHARE
 from epd_opt.instance import CostOverRange, Instance
 from epd_opt.nodes import Nodes, fits
 from epd_opt.offering import Offering
@@ -73,6 +74,7 @@ def _verify_one(document: PlanDocument, resolved: Resolved | None = None, offere
         *_fleet(document, resolved, _candidates(document, offered)),
         *_pool_costs(document, resolved),
         *_servers(document, resolved, _candidates(document, offered)),
+        *_wishes(document, resolved),
     ]
     if broken:
         raise VerificationError("the plan failed its check:\n" + "\n".join(f"  {text}" for text in broken))
@@ -274,6 +276,16 @@ def _standing(name: str, use: DeviceUse, offer: Offer, pools: list[tuple[Pool, F
         yield f"{name}: servers with {new} units beside {owned} owned ones are not among {use.bought} bought units"
 
 
+def _wishes(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
+    """Whether what is required serves something."""
+    rates = {demand.name: demand.rate for demand in resolved.demands}
+    for wanted, entries in resolved.limits.required:
+        ours = [pool for pool in document.pools if pool.device in entries]
+        served = sum(rate / rates[name] for pool in ours for name, rate in pool.serves.items() if name in rates)
+        if served < SERVING_SHARE * (1 - 1e-4):
+            yield f"{wanted} is required and serves {served:.3%} of the classes, less than {SERVING_SHARE:.0%}"
+
+
 def _servers(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:
     """Whether every replica stands in a server."""
     offers = {offer.name: offer for offer in resolved.offers}
@@ -347,6 +359,8 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
             yield f"{name}: {use.used} units in use, {use.bought} bought and {use.owned} owned do not cover {units}"
         if use.bought % offers[name].lot:
             yield f"{name}: {use.bought} bought units are no whole lots of {offers[name].lot}"
+        if 0 < use.bought < offers[name].minimum:
+            yield f"{name}: {use.bought} units are bought, the smallest order is {offers[name].minimum}"
         if use.bought and not offers[name].for_sale:
             yield f"{name}: {use.bought} units are bought, but it has no price"
         if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
@@ -383,6 +397,9 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
         yield f"the fleet takes {power:.6g} W, the plan says {document.cost.power_kw:.6g} kW"
     if limits.power_w is not None and power > limits.power_w * slack:
         yield f"the fleet takes {power:.6g} W, the limit is {limits.power_w:g}"
+    used = {offers[name].sku for name, use in document.devices.items() if name in offers and use.used}
+    if limits.skus is not None and len(used) > limits.skus:
+        yield f"the fleet has {len(used)} different SKUs, the limit is {limits.skus}"
     devices = sum(use.bought + use.owned for use in document.devices.values())
     if limits.devices is not None and devices > limits.devices:
         yield f"the fleet holds {devices} devices, the limit is {limits.devices}"

@@ -169,7 +169,7 @@ def test_what_is_held_has_a_place_for_every_group(nodes: Nodes) -> None:
 
 def test_groups_reach_over_the_trays_of_a_rack() -> None:
     """28 groups of five take 35 trays of four, four groups to five trays; two owned trays stand in the same racks."""
-    terms = Terms(lot=4, owned=0, stock=None, most=None, kept_share=1.0, usd=1.0, owned_usd=0.0)
+    terms = Terms(lot=4, owned=0, stock=None, most=None, kept_share=1.0, minimum=0, usd=1.0, owned_usd=0.0)
     assert least(TRAYS, {5: 28}, terms) == (35 * 4, 0)
     assert least(TRAYS, {5: 28}, replace(terms, owned=8)) == (33 * 4, 8)
     assert {filling.chunks for filling in fillings(TRAYS, frozenset({5}), owned=True)} == {

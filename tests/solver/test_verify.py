@@ -206,6 +206,19 @@ def less_power_allowed(d: Document) -> None:
     d["instance_document"]["limits"] = {"power_kw": 3}
 
 
+def fewer_skus_allowed(d: Document) -> None:
+    d["instance_document"]["limits"] = {"skus": 1}
+
+
+def a_larger_order_wanted(d: Document) -> None:
+    entry(d, "small")["price"]["minimum"] = 100
+
+
+def an_idle_entry_required(d: Document) -> None:
+    d["instance_document"]["devices"].append({**entry(d, "big"), "name": "third"})
+    d["instance_document"]["limits"] = {"require": ["third"]}
+
+
 def more_demand(d: Document) -> None:
     next(c for c in d["instance_document"]["workload"]["classes"] if c["name"] == "chat")["rate_per_s"] = 13
 
@@ -252,6 +265,9 @@ def a_slower_worker(d: Document) -> None:
         (fewer_devices_allowed, "devices, the limit is 10"),
         (less_money_allowed, "USD/h, the limit is 10"),
         (less_power_allowed, "W, the limit is 3000"),
+        (fewer_skus_allowed, "the fleet has 2 different SKUs, the limit is 1"),
+        (a_larger_order_wanted, "units are bought, the smallest order is 100"),
+        (an_idle_entry_required, "third is required and serves 0.000% of the classes"),
         (more_demand, "the routes of class 'chat' do not add up to 13"),
         (a_slower_worker, "writer-small needs 7.5 replicas for rate and has 5"),
     ],

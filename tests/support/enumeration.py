@@ -103,6 +103,8 @@ def _holdings(offer: Offer, used: int) -> list[tuple[int, int]]:
     result = []
     for owned in range(min(offer.owned, used) + 1):
         bought = math.ceil((used - owned) / offer.lot) * offer.lot
+        if 0 < bought < offer.minimum:
+            bought = math.ceil(offer.minimum / offer.lot) * offer.lot
         if offer.stock is None or bought + owned <= offer.stock:
             result.append((bought, owned))
     return result

@@ -231,7 +231,7 @@ def levels_s(load: RequestLoad, state: State) -> tuple[float, ...]:
 def _sender(context: Context, pool: Pool, state: State) -> Sender:
     if state == "encoded":
         return Sender(bandwidth=pool.bandwidth)
-    names = (pool.entry.name, pool.entry.device.sku)
+    names = (pool.entry.name, pool.entry.device.sku, pool.entry.device.vendor)
     named = any(name in pair for name in names for pair in context.network.forbidden_pairs)
     return Sender(
         bandwidth=pool.bandwidth,
@@ -246,7 +246,7 @@ def hand_over_s(context: Context, size: float, sender: Sender, pool: Pool, state
     if sender.bandwidth == math.inf:
         return 0.0
     if state == "prefilled":
-        ours = (pool.entry.name, pool.entry.device.sku)
+        ours = (pool.entry.name, pool.entry.device.sku, pool.entry.device.vendor)
         pairs = {frozenset((theirs, own)) for theirs in sender.names for own in ours}
         if pairs & context.network.forbidden_pairs:
             return None

@@ -121,7 +121,8 @@ class Sets:
             if packed is not None and packed.nodes.whole:
                 most *= packed.nodes.chunk
                 most = most if offer.stock is None else min(most, offer.stock)
-            lots[name] = offer.lots_for(most) if offer.for_sale else 0
+            ordered = -(-offer.minimum // offer.lot)
+            lots[name] = max(offer.lots_for(most), ordered) if offer.for_sale else 0
         return lots
 
     @cached_property

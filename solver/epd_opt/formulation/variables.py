@@ -35,6 +35,10 @@ class Variables:
         Lots bought or rented per device entry, integer.
     owned : dict
         Owned units in use per device entry.
+    ordered : dict
+        Whether units of a device entry are bought, binary; only where orders have a minimum.
+    sku : dict
+        Whether a SKU is used, binary; only where their number is limited.
     nodes : dict
         Domains of bought and of owned (True) units by their filling, integer; only for device entries whose groups must be
         packed.
@@ -56,6 +60,8 @@ class Variables:
     owned: dict[str, pulp.LpVariable]
     standby: dict[tuple[str, str], pulp.LpVariable] = field(default_factory=dict)
     zone: dict[tuple[str, str], pulp.LpVariable] = field(default_factory=dict)
+    ordered: dict[str, pulp.LpVariable] = field(default_factory=dict)
+    sku: dict[str, pulp.LpVariable] = field(default_factory=dict)
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = field(default_factory=dict)
     loose: dict[tuple[str, int], pulp.LpVariable] = field(default_factory=dict)
     kept: dict[str, pulp.LpVariable] = field(default_factory=dict)
@@ -138,7 +144,9 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
     def whole(name: str, most: int) -> pulp.LpVariable:
         return problem.add_variable(f"{prefix}{name}", 0, most, cat=pulp.LpInteger)
 
-    used, lots, owned, kept = {}, {}, {}, {}
+    used, lots, owned, kept, ordered = {}, {}, {}, {}, {}
+    skus = sorted({offer.sku for offer in sets.offers.values()}) if sets.problem.limits.skus is not None else []
+    sku = {name: whole(f"c_{s}", 1) for s, name in enumerate(skus)}
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = {}
     loose: dict[tuple[str, int], pulp.LpVariable] = {}
     for d, (name, offer) in enumerate(sets.offers.items()):
@@ -146,6 +154,8 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
         used[name] = whole(f"u_{d}", most)
         lots[name] = whole(f"b_{d}", sets.most_lots[name])
         owned[name] = problem.add_variable(f"{prefix}o_{d}", 0, offer.owned)
+        if offer.minimum > offer.lot:
+            ordered[name] = whole(f"a_{d}", 1)
         packed = sets.packed.get(name)
         if packed is None:
             continue
@@ -159,7 +169,17 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
             loose[name, size] = whole(f"l_{d}_{size}", most * packed.nodes.unit)
         if own and packed.soft:
             kept[name] = problem.add_variable(f"{prefix}k_{d}", 0, packed.chunks * packed.nodes.step)
-    return replace(serving, used=used, lots=lots, owned=owned, nodes=nodes, loose=loose, kept=kept)
+    return replace(
+        serving,
+        used=used,
+        lots=lots,
+        owned=owned,
+        ordered=ordered,
+        sku=sku,
+        nodes=nodes,
+        loose=loose,
+        kept=kept,
+    )
 
 
 def add_hired_variables(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix: str) -> Variables:

@@ -26,14 +26,19 @@ def raised(relaxed: Relaxation, value: float) -> Change:
     return Change(path=relaxed.path, to=int(to) if to == int(to) else to, text=_raised(relaxed, to))
 
 
-_IN_UNITS = ("stock", "minimum_order", "devices")
+_IN_UNITS = ("stock", "minimum_order", "devices", "skus")
 
 
 def _raised(relaxed: Relaxation, to: float) -> str:
     now, then = f"{relaxed.wanted:,.10g}", f"{to:,.10g}"
     if relaxed.device is not None:
         return f"{to - relaxed.wanted:,.10g} more {relaxed.device} (a stock of {then} in place of {now})"
-    words = {"devices": f"{then} devices in all", "usd_per_hour": f"a budget of {then} $/h", "power_kw": f"{then} kW"}
+    words = {
+        "devices": f"{then} devices in all",
+        "skus": f"{then} different SKUs",
+        "usd_per_hour": f"a budget of {then} $/h",
+        "power_kw": f"{then} kW",
+    }
     return f"{words[relaxed.limit]} (now {now})"
 
 

@@ -81,6 +81,7 @@ def knobs(reason: Reason, resolved: Resolved, offered: Offering) -> Iterator[Kno
         yield from _memory_fraction(resolved)
         if stated is not None and reason.wanted and any(_of_class(r, name) for r in offered.rejections):
             yield from _sizes(stated)
+    yield from _wishes(resolved.instance)
     yield from _prices(resolved, offered)
     if name is not None:
         yield from _stages(resolved.instance)
@@ -307,6 +308,20 @@ def _prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
             key, to = "purchase_usd", price.purchase_usd
             text = f"a price for {name} (the catalogue's purchase price is {price.purchase_usd:,g} $)"
         yield Choice(changes=(Change(path=format_path(["devices", name, "price", key]), to=_plain(to), text=text),))
+
+
+def _wishes(instance: user.Instance) -> Iterator[Choice]:
+    """Devices allowed, or not asked for, and orders of any size."""
+    limits = instance.limits
+    if limits.require:
+        yield Choice(changes=(Change(path="limits.require", to=[], text="no devices required"),))
+    if limits.forbid:
+        yield Choice(changes=(Change(path="limits.forbid", to=[], text="no devices forbidden"),))
+    for entry in instance.devices:
+        if entry.price is not None and entry.price.minimum > 1:
+            path = format_path(["devices", entry.name, "price", "minimum"])
+            text = f"orders of {entry.name} of any size (now at least {entry.price.minimum})"
+            yield Choice(changes=(Change(path=path, to=0, text=text),))
 
 
 def _stages(instance: user.Instance) -> Iterator[Choice]:

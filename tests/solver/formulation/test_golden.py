@@ -82,6 +82,12 @@ def in_servers(*, owned: int = 0, whole: bool = True) -> PlanningProblem:
     return planning_problem({"chat": 4.0}, workers, [terms], spare_replicas=1)
 
 
+def with_terms(**changes: int) -> PlanningProblem:
+    """Two entries, one of them on other terms."""
+    problem = two_entries()
+    return replace(problem, offers=(problem.offers[0], replace(problem.offers[1], **changes)))
+
+
 PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "demand": one_pool,
     "hand_over": split,
@@ -96,6 +102,9 @@ PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "budget": lambda: two_entries(Limits(usd_per_hour=20.0)),
     "power": lambda: two_entries(Limits(power_w=9000.0)),
     "packing": lambda: in_servers(owned=12),
+    "minimum_order": lambda: with_terms(minimum=12),
+    "sku_limit": lambda: two_entries(Limits(skus=1)),
+    "requirement": lambda: two_entries(Limits(required=(("npu", ("b",)),))),
     "zone_loss": lambda: replace(with_spares(), zones=4, lost_zones=1),
 }
 

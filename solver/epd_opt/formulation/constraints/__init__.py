@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pulp
 
 from epd_opt.formulation.constraints.capacity import capacity, linking, replica_bounds
+from epd_opt.formulation.constraints.choice import minimum_order, requirement, sku_limit
 from epd_opt.formulation.constraints.fleet import (
     budget,
     buying,
@@ -40,10 +41,15 @@ FAMILIES: tuple[Family, ...] = (
     power,
     packing,
     zone_loss,
+    minimum_order,
+    sku_limit,
+    requirement,
 )
 
 LIMITLESS: tuple[Family, ...] = tuple(
-    family for family in FAMILIES if family not in (linking, replica_bounds, pool_opening, packing, zone_loss)
+    family
+    for family in FAMILIES
+    if family not in (linking, replica_bounds, pool_opening, packing, zone_loss, minimum_order, sku_limit, requirement)
 )
 """Families that hold whatever the demand is: those that neither bound counts by it nor charge for being open."""
 
@@ -59,10 +65,10 @@ OCCASION_FAMILIES: tuple[Family, ...] = (
 )
 """Families that every occasion has for itself, where one fleet stands for several."""
 
-FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power, packing)
+FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power, packing, minimum_order, sku_limit)
 """Families of that fleet; its replicas are those that stand, spares among them."""
 
-HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, packing)
+HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, packing, minimum_order)
 """Families of the units that an occasion hires for itself."""
 
 INSTALLED_FAMILIES: tuple[Family, ...] = (device_limit, power)
