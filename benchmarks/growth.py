@@ -1,21 +1,29 @@
 """How planning time grows with SKUs, classes and demand, phase by phase, and what naive alternatives take.
 
-Usage: python benchmarks/growth.py [--only skus|classes|demand|naive] [--threads N] [--seconds S]
+Usage: python benchmarks/growth.py [--only skus|classes|demand|naive|mix] [--threads N] [--seconds S] [--cases FOLDER]
 
-Each line is a process of its own: seconds by the wall for candidates, pruning, shortlist, building, solving and checking,
+Each line is a process of its own: seconds by the wall for candidates, pruning, shortlist, building, solving and verifying,
 and the most memory it held. Ratios hold within one run on one machine. The reference is the first line of each table: six
 SKUs, tensor parallel 1 to 8, all placements, three classes, gap 0.1 %.
+
+The table "mix" plans mixes of GPU types from measured rates per type and size of request, as files in a folder state them
+(``gpu_info`` with cost and rates, ``workload_distribution``, ``total_request_rate``, ``slice_factor``), without a gap, with
+every back-end, at one, ten and a hundred times their demand. Beside it stands the formulation of Melange (Griggs et al.,
+"Melange: Cost Efficient Large Language Model Serving by Exploiting GPU Heterogeneity", 2024): every size's requests are cut
+into equal slices, each of which goes whole to one type.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 SKUS = {
@@ -75,16 +83,92 @@ def instance(skus: int, kinds: int, demand: float, gap: float, threads: int) -> 
     }
 
 
+def mix(path: Path, demand: float) -> dict[str, Any]:
+    """A stated mix of GPU types at a multiple of its demand, as an instance of measured workers."""
+    given = json.loads(path.read_text(encoding="utf-8"))["input"]
+    rates = [share * given["total_request_rate"] * demand for row in given["workload_distribution"] for share in row]
+    names = [f"size-{b:03d}" for b in range(len(rates))]
+    return {
+        "schema": "epd-opt/instance/v1",
+        "name": f"{path.stem}, demand x{demand:g}",
+        "candidates": {"modelled": False},
+        "workload": {"classes": [{"name": name, "rate_per_s": rate} for name, rate in zip(names, rates, strict=True)]},
+        "devices": [{"sku": sku, "price": {"usd_per_hour": gpu["cost"]}} for sku, gpu in given["gpu_info"].items()],
+        "workers": [
+            {
+                "name": sku,
+                "sku": sku,
+                "devices": 1,
+                "stages": ["prefill", "decode"],
+                "max_rate_per_s": dict(zip(names, itertools.chain(*gpu["tputs"]), strict=True)),
+            }
+            for sku, gpu in given["gpu_info"].items()
+        ],
+        "solver": {"gap": 0.0, "time_limit_s": 60},
+    }
+
+
+def sliced(case: dict[str, Any], slices: int) -> dict[str, Any]:
+    """Plan a mix by whole slices, with HiGHS; run in a process of its own."""
+    import pulp
+
+    from epd_opt.backends import Settings, backend
+
+    began = time.perf_counter()
+    model = pulp.LpProblem("slices", pulp.LpMinimize)
+    prices = {entry["sku"]: entry["price"]["usd_per_hour"] for entry in case["devices"]}
+    counts = {sku: model.add_variable(f"n_{g}", 0, 10**6, cat=pulp.LpInteger) for g, sku in enumerate(prices)}
+    model.setObjective(pulp.lpSum(prices[sku] * count for sku, count in counts.items()))
+    loads: dict[str, list[Any]] = {sku: [] for sku in prices}
+    for c, wanted in enumerate(entry for entry in case["workload"]["classes"] if entry["rate_per_s"] > 0):
+        for s in range(slices):
+            taken = []
+            for g, worker in enumerate(case["workers"]):
+                most = worker["max_rate_per_s"][wanted["name"]]
+                if most > 0:
+                    taken.append(model.add_variable(f"x_{c}_{s}_{g}", 0, 1, cat=pulp.LpInteger))
+                    loads[worker["sku"]].append(wanted["rate_per_s"] / slices / most * taken[-1])
+            model.addConstraint(pulp.lpSum(taken) == 1, f"slice_{c}_{s}")
+    for g, sku in enumerate(prices):
+        model.addConstraint(pulp.lpSum(loads[sku]) <= counts[sku], f"type_{g}")
+    seconds = {**dict.fromkeys(PHASES, 0.0), "build": time.perf_counter() - began}
+    settings = Settings(gap=0.0, time_limit_s=case["solver"]["time_limit_s"], threads=case["solver"]["threads"])
+    began = time.perf_counter()
+    outcome = backend("highs").solve(model, settings)
+    seconds["solve"] = time.perf_counter() - began
+    return {
+        "candidates": [len(model.variables())],
+        "seconds": seconds,
+        "ended": outcome.termination,
+        "usd_per_hour": outcome.objective,
+        "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
 def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
-    """Plan one case in one way, by the wall; run in a process of its own."""
+    """Plan one case in one way, by the wall; run in a process of its own. Back-ends of other processes have begun theirs
+    before."""
+    import pulp
+
     import epd_opt
-    from epd_opt.backends import Clock, Settings, backend
+    from epd_opt.assemble import feasible_document
+    from epd_opt.backends import HIGHS, Clock, Settings, backend
     from epd_opt.formulation import build
     from epd_opt.offering import offering
+    from epd_opt.plan import Plan
     from epd_opt.prune import prune
     from epd_opt.resolve import resolve
+    from epd_opt.search import Found
     from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
+    from epd_opt.solution import replica_counts, route
+    from epd_opt.verify import verify
 
+    name = way if way in ("cbc", "scip", "cp_sat") else "highs"
+    if way == name:
+        started = pulp.LpProblem("started", pulp.LpMinimize)
+        started.setObjective(started.add_variable("x", 0, 1, cat=pulp.LpInteger))
+        started.addConstraint(started.variables()[0] >= 1, "row")
+        backend(name).solve(started, Settings(gap=0.0, time_limit_s=60.0, threads=1))
     began = time.perf_counter()
     seconds: dict[str, float] = {}
 
@@ -101,7 +185,9 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
         return worth_staffing(outlines, staffed, settings, clock)
 
     whole = way in ("unpruned", "pruned")
-    problem = offering(resolve(found), screen=None if whole else screen).problem
+    resolved = resolve(found)
+    offered = offering(resolved, screen=None if whole else screen)
+    problem = offered.problem
     every = len(problem.candidates)
     mark("candidates")
     problem = problem if way == "unpruned" else prune(problem)
@@ -113,9 +199,14 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     mark("shortlist")
     formulation = build(listed.problem)
     mark("build")
-    name = way if way in ("cbc", "scip", "cp-sat") else "highs"
     outcome = backend(name).solve(formulation.model, replace(settings, start=listed.start(formulation)))
     mark("solve")
+    if outcome.values is not None:
+        solution = route(formulation, replica_counts(formulation, outcome), HIGHS, settings)
+        assert solution is not None
+        ended = Found(multiple=1.0, offered=offered, formulation=formulation, outcome=outcome)
+        verify(Plan(feasible_document(resolved, ended, solution, began)), offered=offered, resolved=resolved)
+    mark("verify")
     return {
         "candidates": [every, left, len(listed.problem.candidates)],
         "seconds": seconds,
@@ -125,7 +216,7 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     }
 
 
-PHASES = ("candidates", "prune", "shortlist", "build", "solve")
+PHASES = ("candidates", "prune", "shortlist", "build", "solve", "verify")
 
 
 def line(title: str, result: dict[str, Any], solver: float) -> float:
@@ -171,31 +262,44 @@ def table(title: str, cases: list[tuple[str, dict[str, Any], str]], limit: float
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["skus", "classes", "demand", "naive"])
+    parser.add_argument("--only", choices=["skus", "classes", "demand", "naive", "mix"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300.0, help="limit per line")
+    beside = Path(__file__).parents[2] / "shared" / "validation" / "gpu_mix"
+    parser.add_argument("--cases", type=Path, default=beside, help="folder of stated mixes, for the table mix")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--way", default="listed", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.case:
-        print(json.dumps(measured(json.loads(asked.case), asked.way)))
+        case, way = json.loads(asked.case), asked.way
+        print(json.dumps(sliced(case, int(way.split()[1])) if way.startswith("slices") else measured(case, way)))
         return
 
-    def case(skus: int = 6, kinds: int = 3, demand: float = 1.0, gap: float = 0.001) -> dict[str, Any]:
+    def reference(skus: int = 6, kinds: int = 3, demand: float = 1.0, gap: float = 0.001) -> dict[str, Any]:
         return instance(skus, kinds, demand, gap, asked.threads)
 
     tables = {
-        "skus": [(f"{n} SKUs", case(skus=n), "listed") for n in (6, 3, 9, 12)],
-        "classes": [(f"{n} classes", case(kinds=n), "listed") for n in (3, 1, 5, 8)]
-        + [("12 SKUs, 8 classes, gap 0.5 %", case(skus=12, kinds=8, gap=0.005), "listed")],
-        "demand": [(f"{63 * x:,.0f} requests/s", case(demand=x), "listed") for x in (1, 0.1, 10, 100, 1600)],
-        "naive": [(name, case(), way) for name, way in (("shortlist, then HiGHS", "listed"), ("pruned, HiGHS", "pruned"))]
-        + [("unpruned, HiGHS", case(), "unpruned")]
-        + [(f"shortlist, then {way}", case(), way) for way in ("cbc", "scip", "cp-sat")],
+        "skus": [(f"{n} SKUs", reference(skus=n), "listed") for n in (6, 3, 9, 12)],
+        "classes": [(f"{n} classes", reference(kinds=n), "listed") for n in (3, 1, 5, 8)]
+        + [("12 SKUs, 8 classes, gap 0.5 %", reference(skus=12, kinds=8, gap=0.005), "listed")],
+        "demand": [(f"{63 * x:,.0f} requests/s", reference(demand=x), "listed") for x in (1, 0.1, 10, 100, 1600)],
+        "naive": [
+            (name, reference(), way) for name, way in (("shortlist, then HiGHS", "listed"), ("pruned, HiGHS", "pruned"))
+        ]
+        + [("unpruned, HiGHS", reference(), "unpruned")]
+        + [(f"shortlist, then {way}", reference(), way) for way in ("cbc", "scip", "cp_sat")],
     }
     for name, cases in tables.items():
         if asked.only in (None, name):
             table(name, cases, asked.seconds)
+    if asked.only in (None, "mix"):
+        for path in sorted(asked.cases.glob("*.json")):
+            slices = json.loads(path.read_text(encoding="utf-8"))["input"]["slice_factor"]
+            for demand in (1, 10, 100):
+                mixed = mix(path, demand)
+                mixed["solver"]["threads"] = asked.threads
+                ways = [(f"{way}, rates split", mixed, way) for way in ("highs", "cbc", "scip", "cp_sat")]
+                table(mixed["name"], [*ways, (f"{slices} slices, HiGHS", mixed, f"slices {slices}")], asked.seconds)
 
 
 if __name__ == "__main__":
