@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from epd_opt.problem import Aim, Occasion, PlanningProblem, measured
-from support.enumeration import _holdings, _paths, routing_energy
+from support.enumeration import _holdings, paths_of, routing_energy
 
 
 def serving(occasion: Occasion) -> list[tuple[dict[tuple[str, str], int], float]]:
     """Replicas of each physical pool, spares included, that serve an occasion, and the least energy of its work."""
     problem = occasion.problem
-    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    paths = {demand.name: list(paths_of(problem.candidates, demand.name)) for demand in problem.demands}
     rates = {demand.name: demand.rate for demand in problem.demands}
     most = []
     for one in problem.candidates:

@@ -21,7 +21,7 @@ Path = tuple[tuple[int, Arc], ...]
 
 def cheapest(problem: PlanningProblem) -> float | None:
     """Least hourly cost over all fleets; None where no fleet serves the demand within the limits."""
-    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    paths = {demand.name: list(paths_of(problem.candidates, demand.name)) for demand in problem.demands}
     ranges = [range(_most(problem, candidate) + 1) for candidate in problem.candidates]
     fleets = []
     for counts in itertools.product(*ranges):
@@ -50,7 +50,7 @@ def _most(problem: PlanningProblem, candidate: Candidate) -> int:
     return max(1, math.ceil(max(needs, default=1.0) - 1e-9)) + (len(problem.candidates) <= 3)
 
 
-def _paths(candidates: Sequence[Candidate], name: str) -> Iterator[Path]:
+def paths_of(candidates: Sequence[Candidate], name: str) -> Iterator[Path]:
     """Ways from a class's source to its end; a hand-over joins what arrives by a level with what leaves by it or later."""
     arcs = [(k, a) for k, c in enumerate(candidates) for a in c.arcs if a.request_class == name]
 
@@ -168,7 +168,7 @@ def stocked(problem: PlanningProblem) -> list[int]:
 
 def largest_multiple(problem: PlanningProblem) -> float:
     """The largest multiple of the demand that some fleet serves within stock and limits; 0 where none serves any."""
-    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    paths = {demand.name: list(paths_of(problem.candidates, demand.name)) for demand in problem.demands}
     best = 0.0
     for fixed, counts in fleets(problem, stocked(problem)):
         parts = _routing(problem, counts, paths)
@@ -195,7 +195,7 @@ def least_ratio(problem: PlanningProblem, low: float, high: float, most: Sequenc
     A fleet's best multiple and routing come from one linear programme over flows per request served and the inverse of
     the multiple (Charnes and Cooper).
     """
-    paths = {demand.name: list(_paths(problem.candidates, demand.name)) for demand in problem.demands}
+    paths = {demand.name: list(paths_of(problem.candidates, demand.name)) for demand in problem.demands}
     hourly = 3600.0 * sum(demand.mean_rate for demand in problem.demands)
     best: float | None = None
     for fixed, counts in fleets(problem, most):

@@ -94,7 +94,10 @@ def _tornado(document: TornadoDocument) -> Iterator[RenderableType]:
             _today(one),
         )
     yield Padding(table, (1, 0, 0, 0), expand=False)
-    yield from (Padding(Text(f"note: {printable(note)}", style="dim"), (0, 0, 0, 2)) for note in document.notes)
+    notes = list(document.notes)
+    if any(end.status == "feasible" for one in document.inputs for end in (one.low, one.high)):
+        notes.append("?: the best plan that was found in time, not proved: there may be a cheaper one")
+    yield from (Padding(Text(f"note: {printable(note)}", style="dim"), (0, 0, 0, 2)) for note in notes)
 
 
 def shortened(path: str) -> str:
@@ -118,7 +121,8 @@ def _now(value: object) -> str:
 def _change(end: End) -> str:
     if end.change_share is None:
         return "no plan" if end.status == "infeasible" else end.status
-    return f"{end.change_share:+.1%}" if abs(end.change_share) >= 5e-4 else "0"
+    share = f"{end.change_share:+.1%}" if abs(end.change_share) >= 5e-4 else "0"
+    return share if end.status == "optimal" else f"{share} ?"
 
 
 def _bar(one: TornadoInput, widest: float) -> str:

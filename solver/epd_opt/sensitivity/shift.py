@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from epd_opt.errors import InvalidInput, Problem, UsageError
@@ -31,12 +31,15 @@ class Dimension:
         What they are set to, in order; factors on what the instance states where ``scaled``.
     whole : bool
         Whether whole numbers alone are meant: the instance takes no others at the path, or it counts images.
+    ranged : bool
+        Whether the values span a range.
     """
 
     path: str
     values: tuple[Any, ...]
     scaled: bool = False
     whole: bool = False
+    ranged: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -79,7 +82,7 @@ def parse_vary(text: str, document: Mapping[str, Any]) -> Dimension:
     spaced = _between(low, high, steps)
     if not found[1] and _counts(path):
         spaced = [round(value) for value in spaced]
-    return dimension(path, spaced, document, scaled=bool(found[1]))
+    return replace(dimension(path, spaced, document, scaled=bool(found[1])), ranged=True)
 
 
 def _counts(path: str) -> bool:

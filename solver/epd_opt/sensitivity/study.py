@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,24 @@ def _dimensions(
     moved = [_moved(path, values, document) for path, values in vary.items()] if isinstance(vary, Mapping) else list(vary)
     if not 1 <= len(moved) <= 2 or len({m.path for m in moved}) < len(moved):
         raise UsageError("a study moves one or two different paths")
+    for m in moved:
+        for end in {m.values[0], m.values[-1]} if m.ranged else ():
+            _takes(document, m, end, [other for other in moved if other is not m])
     return moved
+
+
+def _takes(document: Mapping[str, Any], moved: Dimension, end: Any, others: Sequence[Dimension]) -> None:
+    """Complain about an end of a range that the instance takes at no value of the other dimension: no point can have it."""
+    refused: InvalidInput | None = None
+    for other in [[(m, value)] for m in others for value in m.values] or [[]]:
+        try:
+            Instance(**shifted(document, [(moved, end), *other]))
+        except InvalidInput as error:
+            refused = refused or error
+        else:
+            return
+    assert refused is not None
+    raise InvalidInput(replace(problem, file=f"--vary {moved.path}") for problem in refused.problems)
 
 
 def _wide(found: Sequence[SwitchPoint]) -> list[str]:

@@ -79,10 +79,18 @@ def test_the_fleet_of_a_plan_is_kept_in_place_of_the_best(run: Run, instance: Pa
 
 @pytest.mark.parametrize(
     ("vary", "code"),
-    [(f"{CHAT}=12,5000", 0), ("devices.big.stock=0,1", 4), (f"{CHAT}=-1,12", 5), (f"{CHAT}=-2,-1", 3), (f"{CHAT}", 2)],
+    [
+        (f"{CHAT}=12,5000", 0),
+        ("devices.big.stock=0,1", 4),
+        (f"{CHAT}=-1,12", 5),
+        (f"{CHAT}=-2,-1", 3),
+        (f"{CHAT}=-1:12", 3),
+        (f"{CHAT}", 2),
+    ],
 )
 def test_exit_codes(run: Run, instance: Path, vary: str, code: int) -> None:
-    """Proved, also where some points have no plan; no plan anywhere; a failed point; nothing but failures; wrong usage."""
+    """Proved, also where some points have no plan; no plan anywhere; a failed point; nothing but failures; a range with
+    an end that no point can have; wrong usage."""
     found, _, err = run("sensitivity", instance, "--vary", vary, "--workers", 1, "--set", "devices.small.stock=40")
     assert found == code, err
 
