@@ -133,7 +133,7 @@ class Plan(Held[PlanDocument]):
         self,
         path: str | Path,
         *,
-        study: str | Path | Mapping[str, Any] | None = None,
+        study: str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] | None = None,
         simulation: str | Path | Mapping[str, Any] | None = None,
     ) -> None:
         """Write the plan as one HTML page that needs no network and no script; see :func:`epd_opt.report.report_html`."""

@@ -13,9 +13,16 @@ from epd_opt.report import report_html
 @click.argument("plan", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", metavar="FILE", help="Write the page to this file; standard output where absent, or -.")
 @SCENARIO
-@click.option("--study", metavar="FILE", help="Add the cost curve of a study that `epd-opt sensitivity` wrote.")
+@click.option(
+    "--study",
+    multiple=True,
+    metavar="FILE",
+    help="Add what `epd-opt sensitivity`, `break-even`, `tornado` or `marginal` wrote; several times for several.",
+)
 @click.option("--simulation", metavar="FILE", help="Add the attainment of a simulation that `epd-opt simulate` wrote.")
-def report_command(plan: str, output: str | None, scenario: str | None, study: str | None, simulation: str | None) -> int:
+def report_command(
+    plan: str, output: str | None, scenario: str | None, study: tuple[str, ...], simulation: str | None
+) -> int:
     """Write a plan, or why there is none, as one HTML page that needs no network and no script.
 
     PLAN is a plan document, or - for standard input. The page reads on a phone and on paper, light and dark.

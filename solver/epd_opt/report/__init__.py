@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,9 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.report.page import page
+from epd_opt.report.page import Studies, page
 from epd_opt.scenario_plan import demand_one_workload
-from epd_opt.sensitivity.document import STUDY_SCHEMA, StudyDocument
+from epd_opt.sensitivity.document import BREAK_EVEN_SCHEMA, STUDY_SCHEMA, BreakEvenDocument, StudyDocument
+from epd_opt.sensitivity.moves_document import MARGINAL_SCHEMA, TORNADO_SCHEMA, MarginalDocument, TornadoDocument
 from epd_opt.simulate.document import SIMULATION_SCHEMA, SimulationDocument
 from epd_opt.strict import document_of
 
@@ -22,15 +23,18 @@ Source = str | Path | Mapping[str, Any]
 _Document = TypeVar("_Document", bound=BaseModel)
 
 
-def report_html(document: PlanDocument, *, study: Source | None = None, simulation: Source | None = None) -> str:
+def report_html(
+    document: PlanDocument, *, study: Source | Sequence[Source] | None = None, simulation: Source | None = None
+) -> str:
     """The page of a plan.
 
     Parameters
     ----------
     document : PlanDocument
         The plan, or why there is none.
-    study : str, Path or mapping, optional
-        A sensitivity study of the same instance (`epd-opt/study/v1`): its file or its content.
+    study : str, Path or mapping, or several of them, optional
+        A sensitivity study, a tornado, marginal values or a break-even of the same instance: its file or its content; of all
+        but break-evens one at most.
     simulation : str, Path or mapping, optional
         A simulation of this plan (`epd-opt/simulation/v1`): its file or its content.
 
@@ -42,14 +46,47 @@ def report_html(document: PlanDocument, *, study: Source | None = None, simulati
         The plan is for several scenarios.
     """
     demand_one_workload(document)
-    varied = None if study is None else _read(StudyDocument, study, "study", STUDY_SCHEMA)
+    studies = _studies(document, study)
     seen = None if simulation is None else _read(SimulationDocument, simulation, "simulation", SIMULATION_SCHEMA)
-    if varied is not None:
-        _same_instance(document, varied.instance_sha256, study, "study")
     if seen is not None:
         _same_instance(document, seen.instance_sha256, simulation, "simulation")
         _same_fleet(document, seen, simulation)
-    return page(document, study=varied, simulation=seen)
+    return page(document, studies=studies, simulation=seen)
+
+
+def _studies(document: PlanDocument, given: Source | Sequence[Source] | None) -> Studies:
+    """Studies of all kinds, told apart by their schema."""
+    sources: list[Source] = []
+    if isinstance(given, str | Path | Mapping):
+        sources = [given]
+    elif given is not None:
+        sources = list(given)
+    study: StudyDocument | None = None
+    tornado: TornadoDocument | None = None
+    marginal: MarginalDocument | None = None
+    break_evens: list[BreakEvenDocument] = []
+    for source in sources:
+        content = source if isinstance(source, Mapping) else document_of(source, "study")
+        schema = content.get("schema") if isinstance(content, Mapping) else None
+        found: StudyDocument | TornadoDocument | MarginalDocument | BreakEvenDocument
+        repeated = False
+        if schema == TORNADO_SCHEMA:
+            repeated, found = tornado is not None, _read(TornadoDocument, source, "study", TORNADO_SCHEMA)
+            tornado = found
+        elif schema == MARGINAL_SCHEMA:
+            repeated, found = marginal is not None, _read(MarginalDocument, source, "study", MARGINAL_SCHEMA)
+            marginal = found
+        elif schema == BREAK_EVEN_SCHEMA:
+            found = _read(BreakEvenDocument, source, "study", BREAK_EVEN_SCHEMA)
+            break_evens.append(found)
+        else:
+            repeated, found = study is not None, _read(StudyDocument, source, "study", STUDY_SCHEMA)
+            study = found
+        _same_instance(document, found.instance_sha256, source, "study")
+        if repeated:
+            message = f"a second {schema} document: the page takes one, and any number of break-evens"
+            raise InvalidInput([Problem(file=_file(source, "study"), path="schema", message=message)])
+    return Studies(study=study, tornado=tornado, marginal=marginal, break_evens=tuple(break_evens))
 
 
 def _read(kind: type[_Document], source: Source, what: str, schema: str) -> _Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 
 from epd_opt.document import Cost, PlanDocument
@@ -11,18 +12,30 @@ from epd_opt.report.evidence import searched, simulated
 from epd_opt.report.failure import mends, reasons
 from epd_opt.report.fleet import binding, cost_breakdown, devices, flows, pools, settings
 from epd_opt.report.markup import Child, Markup, Section, badge, element, joined, paragraph
+from epd_opt.report.moves import break_even_section, marginal_section, tornado_section
 from epd_opt.report.origins import assumptions, provenance, times, warnings
 from epd_opt.report.study import study_section
 from epd_opt.report.summary import summary
-from epd_opt.sensitivity.document import StudyDocument
+from epd_opt.sensitivity.document import BreakEvenDocument, StudyDocument
+from epd_opt.sensitivity.moves_document import MarginalDocument, TornadoDocument
 from epd_opt.simulate.document import SimulationDocument
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(document: PlanDocument, *, study: StudyDocument | None, simulation: SimulationDocument | None) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studies:
+    """What was solved beside the plan."""
+
+    study: StudyDocument | None = None
+    tornado: TornadoDocument | None = None
+    marginal: MarginalDocument | None = None
+    break_evens: tuple[BreakEvenDocument, ...] = ()
+
+
+def page(document: PlanDocument, *, studies: Studies, simulation: SimulationDocument | None) -> str:
     """The page of a plan, or of why there is none."""
-    sections = list(_sections(document, study, simulation))
+    sections = list(_sections(document, studies, simulation))
     style = files("epd_opt.report").joinpath("style.css").read_text(encoding="utf-8")
     head = element(
         "head",
@@ -58,9 +71,7 @@ def _opening(document: PlanDocument) -> Iterator[Markup]:
         yield paragraph(badge("Stopped without a plan", "warn"), class_="verdicts")
 
 
-def _sections(
-    document: PlanDocument, study: StudyDocument | None, simulation: SimulationDocument | None
-) -> Iterator[Section]:
+def _sections(document: PlanDocument, studies: Studies, simulation: SimulationDocument | None) -> Iterator[Section]:
     if document.warnings:
         yield Section(anchor="warnings", title="Warnings", short="Warnings", body=warnings(document))
     if document.infeasibility is not None:
@@ -68,8 +79,7 @@ def _sections(
         yield Section(anchor="mends", title="What would change that", short="Mends", body=mends(document.infeasibility))
     if document.cost is not None:
         yield from _fleet(document, document.cost)
-    if study is not None:
-        yield Section(anchor="study", title="If the inputs move", short="Sensitivity", body=study_section(study))
+    yield from _moved(studies)
     if document.simulated is not None:
         title = "Fleets judged by simulation"
         yield Section(anchor="searched", title=title, short="Judged", body=searched(document.simulated))
@@ -92,6 +102,20 @@ def _fleet(document: PlanDocument, cost: Cost) -> Iterator[Section]:
     how = settings(document)
     if how is not None:
         yield Section(anchor="settings", title="How to run it", short="Settings", body=how)
+
+
+def _moved(studies: Studies) -> Iterator[Section]:
+    if studies.study is not None:
+        yield Section(anchor="study", title="If the inputs move", short="Sensitivity", body=study_section(studies.study))
+    if studies.break_evens:
+        body = break_even_section(studies.break_evens)
+        yield Section(anchor="break-even", title="From which price on it pays", short="Break-even", body=body)
+    if studies.tornado is not None:
+        body = tornado_section(studies.tornado)
+        yield Section(anchor="tornado", title="Which inputs matter", short="Tornado", body=body)
+    if studies.marginal is not None:
+        body = marginal_section(studies.marginal)
+        yield Section(anchor="marginal", title="What one step is worth", short="Marginal", body=body)
 
 
 def _contents(sections: list[Section]) -> Markup:

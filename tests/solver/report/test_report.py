@@ -346,3 +346,34 @@ def test_a_search_that_stopped_without_a_plan_says_what_to_do() -> None:
     page = page_of(epd_opt.Plan.load(document))
     assert "--time-limit" in page.all("header")[0].text
     assert not {"cost", "pools", "reasons"} & {e.attributes.get("id") for e in page.all()}
+
+
+def test_moves_stand_on_the_page_with_their_figures() -> None:
+    """A tornado, marginal values and two break-evens have sections of their own, whose figures are those of the documents;
+    a second tornado, and one of another instance, are refused."""
+    plan = epd_opt.solve(measured())
+    moved = {
+        "tornado": epd_opt.tornado(plan, ["devices.big.stock", "devices.big.price.usd_per_hour"]).to_dict(),
+        "marginal": epd_opt.marginal(plan).to_dict(),
+        "break-even": epd_opt.break_even(measured(), "big", placement="prefill").to_dict(),
+        "break-even-2": epd_opt.break_even(measured(), "small", placement="decode").to_dict(),
+    }
+    text = report_html(plan.document, study=list(moved.values()))
+    assert "Which inputs matter" in text
+    found = {path: value for value, path in re.findall(r'value="([^"]*)" data-path="([^"]*)"', text)}
+    checked = 0
+    for name, document in moved.items():
+        for path, value in found.items():
+            if path.startswith(f"{name}#"):
+                held: Any = document
+                for step in path.split("#/")[1].split("/"):
+                    held = held[int(step)] if isinstance(held, list) else held[step]
+                assert json.loads(value) == held
+                checked += 1
+    assert checked >= 15
+    assert moved["break-even"]["text"].split(";")[0] in text
+    with pytest.raises(epd_opt.InvalidInput, match="a second"):
+        report_html(plan.document, study=[moved["tornado"], moved["tornado"]])
+    other = epd_opt.tornado(measured(name="other"), ["devices.big.stock"]).to_dict()
+    with pytest.raises(epd_opt.InvalidInput, match="another|hash"):
+        report_html(plan.document, study=other)
