@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
+from epd_opt.simulate.longest import Longest
 from epd_opt.simulate.times import LaneTimes
 
 _IDLE, _MIXED, _STRETCH, _DEAD = range(4)
 _ROOM_SLACK = 1e-6
 _BYTE = 1.0
-_LONGEST_STACK = 512
 
 
 class LaneOwner(Protocol):
@@ -84,8 +83,7 @@ class Lane:
         self._ends: list[tuple[int, int, Job]] = []
         self._finishing: list[Job] = []
         self._fresh: list[Job] = []
-        self._spike_at: list[int] = []
-        self._spike_s: list[float] = []
+        self._longest = Longest()
         self._start = self._first_s = self._growth_s = self._stretch_slow = 0.0
         self._until = 0.0
         self._steps = 0
@@ -174,7 +172,7 @@ class Lane:
             if self._state == _STRETCH:
                 self._iteration += max(0, self._steps_by(time) - 1)
         for job in self.running:
-            job.gap_s = max(job.gap_s, self._longest_since(job.joined))
+            job.gap_s = max(job.gap_s, self._longest.since(job.joined))
             job.generated = min(self._context_of(job) - job.prompt + 1.0, job.output - 1.0)
             job.last_s = time
         given_up = [job for job in self.handing if job.lane is not None and job.lane.forget(job)]
@@ -254,15 +252,9 @@ class Lane:
         if self.running:
             gained = steps * self.times.tokens
             self._context += gained * len(self.running)
-            at, lasting = self._spike_at, self._spike_s
-            while lasting and lasting[-1] <= longest:
-                lasting.pop()
-                at.pop()
-            at.append(now)
-            lasting.append(longest)
-            if len(at) > _LONGEST_STACK:
-                oldest = bisect_right(at, next(iter(self.running)).joined)
-                del at[:oldest], lasting[:oldest]
+            self._longest.add(now, longest)
+            if self._longest.many:
+                self._longest.forget(next(iter(self.running)).joined)
             if self._windows:
                 self._slide(gained)
         if self._fresh:
@@ -275,7 +267,7 @@ class Lane:
             _, entry, job = heapq.heappop(ends)
             if job.entry == entry:
                 self._leave(job)
-                job.gap_s = max(job.gap_s, self._longest_since(job.joined))
+                job.gap_s = max(job.gap_s, self._longest.since(job.joined))
                 self.owner.answered(time, job)
 
     def _slide(self, gained: float) -> None:
@@ -288,10 +280,6 @@ class Lane:
                     reached = self._context_of(job) - (self._iteration - at) * self.times.tokens
                     self._windows[w] -= reached - window + (self._iteration - at) * self.times.tokens
                     self._growing[w] -= 1
-
-    def _longest_since(self, iteration: int) -> float:
-        found = bisect_right(self._spike_at, iteration)
-        return self._spike_s[found] if found < len(self._spike_s) else 0.0
 
     def _context_of(self, job: Job) -> float:
         return job.prompt + job.generated + (self._iteration - job.joined) * self.times.tokens
@@ -425,7 +413,7 @@ class Lane:
         while self.held_bytes + self._growth_bytes(len(self.running)) > capacity:
             job = next(reversed(self.running))
             context = self._context_of(job)
-            job.gap_s = max(job.gap_s, self._longest_since(job.joined))
+            job.gap_s = max(job.gap_s, self._longest.since(job.joined))
             self._leave(job)
             if not self.running and self.reserved < _BYTE:
                 self.owner.refused(time, job)
