@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from epd_models import catalog
-from npu.question import list_price
+from npu.question import list_price, rules
 from npu.stored import Row, alone, find
 from npu.tables import CLAIMED_GAIN
 
@@ -97,11 +98,13 @@ def fleets(tables: Tables) -> str:
         for part in ("read", "written")
     )
     atom = find(tables["fleets"], npu="RBLN-ATOM-Max-CA25")
+    mixed, single = (row for row in tables["shipped"] if row["instance"] == "gpu-or-npu")
     return f"""What decides is not who has bandwidth but who is *relatively* better at which stage. Gaudi 3 costs {per_cent((list_price("Gaudi3", False) or 0.0) / (list_price(H200, False) or 1.0))} of an H200, reads
 {per_cent(reads)} as fast and, cut over four devices, writes {per_cent(writes)} as fast, so it is the better reader. For the 8B model, which fits one device, the
 handicap goes: REBEL100 as efficient as a GPU at 15,000 USD beside H200 costs {change(_pair(tables, H200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, H200, SMALL))} than H200 alone writing, {change(_reverse(tables, H200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, H200, SMALL))} reading; beside
 B200 {change(_pair(tables, B200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, B200, SMALL))} and {change(_reverse(tables, B200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, B200, SMALL))}. Gaudi 3 doing everything costs {change(find(tables["fleets"], way="one vendor", gpu="Gaudi3", model=None), _pair(tables, H200))} than H200 with Gaudi 3 on the 70B model: where the
-second vendor is cheap enough to write, ask whether it should read, too.
+second vendor is cheap enough to write, ask whether it should read, too. Left to choose (`instances/gpu-or-npu.yaml`, two classes of
+requests), the planner lets Gaudi 3 read everything and both write, for {mixed["usd_per_hour"]:.2f} $/h against {single["usd_per_hour"]:.2f} with H200 alone.
 
 With images, H200 that encode in a pool and read, with Gaudi 3 that write, cost {change(_pair(tables, H200, model=IMAGES), _alone(tables, H200, IMAGES))} than H200 alone; B200 encoding beside the language model
 beat every split ({more(_pair(tables, B200, model=IMAGES), _alone(tables, B200, IMAGES))} with Gaudi 3).
@@ -153,6 +156,11 @@ def split(tables: Tables) -> str:
 """
 
 
+def _annuity(years: float) -> float:
+    """Capital charge per hour of a dollar written off over some years."""
+    return replace(rules(0.0), life_years=years).capital_usd_per_hour(1.0)
+
+
 def others(tables: Tables) -> str:
     """What power, network and rent say."""
 
@@ -167,6 +175,9 @@ def others(tables: Tables) -> str:
     return f"""**Electricity** decides draws only. Gaudi 3 for decode draws half as much again as H200 alone, and its small advantage turns at
 {turns(H200, "Gaudi3")["tariff"]:.2f} $/kWh; REBEL100 at 15,000 USD, as efficient as a GPU, would lose against B200 from {turns(B200, REBEL)["tariff"]:.2f} $/kWh up. RNGD's low power does not help it
 on the 70B model: too many cards are needed.
+
+**Depreciation**: break-evens hold for equal lives. An NPU written off over three years beside GPUs written off over four may cost
+{per_cent(_annuity(4.0) / _annuity(3.0))} of the table's price, over six years {per_cent(_annuity(4.0) / _annuity(6.0))}.
 
 **The network** must carry 0.33 GB of KV cache for a prompt of 2,000 tokens, 13 GB/s in all. 100 Gbit/s per device are as good as
 400 ({more(way(100.0), fast)}); 25 cost {more(way(25.0), fast)}, 10 {more(way(10.0), fast)}, 5 {more(way(5.0), fast)}, since prefill devices are added for their network cards. Conversion

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import epd_opt
@@ -11,6 +12,7 @@ from npu.ask import Asker, Row
 from npu.devices import rates, throughput
 from npu.question import Question, guessed_range, instance
 
+INSTANCES = Path(__file__).parents[2] / "instances"
 RIVALS = ("H200-SXM", "B200-SXM")
 """GPUs that a fleet is compared on: the last two generations on the market at prices known for both rent and purchase."""
 GPUS = ("H100-SXM", "H200-SXM", "B200-SXM", "GB200")
@@ -266,6 +268,22 @@ def story_prices(ask: Asker) -> list[Row]:
     ]
 
 
+def shipped(_: Asker) -> list[Row]:
+    """The shipped instances in which GPUs and NPUs compete, as they stand and with GPUs alone."""
+    rows: list[Row] = []
+    for name in ("gpu-or-npu", "npu-images"):
+        stated = epd_opt.read(INSTANCES / f"{name}.yaml")
+        for gpu_only in (False, True):
+            devices = tuple(entry for entry in stated.devices if not gpu_only or entry.sku == "H200-SXM")
+            plan = epd_opt.solve(stated.model_copy(update={"devices": devices}))
+            fleet = [
+                f"{pool.replicas} {pool.placement} {pool.sku} tp{pool.parallelism.tensor}" for pool in plan.document.pools
+            ]
+            cost = 0.0 if plan.cost is None else float(f"{plan.cost.usd_per_hour:.5g}")
+            rows.append({"instance": name, "gpu_only": gpu_only, "usd_per_hour": cost, "fleet": fleet})
+    return rows
+
+
 HEADLINES: dict[str, Question] = {
     "H200 alone": Question(way="one vendor", gpu="H200-SXM"),
     "H200 + Gaudi 3": Question(way="pair", gpu="H200-SXM", npu="Gaudi3"),
@@ -306,5 +324,6 @@ TABLES: dict[str, Callable[[Asker], list[Row]]] = {
     "capital": capital,
     "stories": stories,
     "story_prices": story_prices,
+    "shipped": shipped,
     "simulated": simulated,
 }
