@@ -1,6 +1,6 @@
 """The largest multiple of the demand by one linear maximum, against bisection over the demand with plans at fixed rates.
 
-Usage: python benchmarks/goodput.py [INSTANCE...]     default: files in instances/, each under a budget of its own
+Usage: python benchmarks/goodput.py [--whole] [INSTANCE...]     default: files in instances/, each under a budget of its own
 
 Both choose among the same candidates. Bisection starts from the stated demand, doubles or halves it until one multiple is
 served and one is not, and closes in to the instance's gap. At each multiple it asks either for any fleet at all ("any"), or
@@ -83,10 +83,41 @@ def bisection(serves: Callable[[float], bool], gap: float) -> tuple[float, int]:
     return low, steps
 
 
+def whole(path: Path) -> str:
+    """A line of the table of whole runs: CPU seconds of this process on one thread."""
+    document = epd_opt.read(path).document()
+    document["solver"] = {**document.get("solver", {}), "threads": 1, "time_limit_s": LIMIT_S}
+    if path.stem in BUDGETS:
+        document["limits"] = {**document.get("limits", {}), "usd_per_hour": BUDGETS[path.stem]}
+    began = time.process_time()
+    best = epd_opt.solve({**document, "objective": "goodput"}).goodput
+    one = time.process_time() - began
+
+    def serves(multiple: float) -> bool:
+        classes = [
+            {**stated, **{key: stated[key] * multiple for key in ("rate_per_s", "mean_rate_per_s") if key in stated}}
+            for stated in document["workload"]["classes"]
+        ]
+        changed = {**document, "workload": {"classes": classes}, "objective": "cost_per_request"}
+        return bool(epd_opt.solve(changed, mends=False).document.pools)
+
+    began = time.process_time()
+    found, steps = bisection(serves, epd_opt.read(path).solver.gap)
+    many = time.process_time() - began
+    return f"{path.stem:20}{best.multiple:10.4f}{found:10.4f}{steps:7}{one:9.2f}{many:9.2f}{many / one:7.1f}"
+
+
 def main(arguments: list[str]) -> None:
     """Print a line per instance as soon as it is known."""
+    users = "--whole" in arguments
+    arguments = [argument for argument in arguments if argument != "--whole"]
     folder = Path(__file__).parents[1] / "instances"
     paths = [Path(argument) for argument in arguments] or [folder / f"{name}.yaml" for name in BUDGETS]
+    if users:
+        print("instance              goodput bisection  steps  seconds  seconds  ratio")
+        for path in paths:
+            print(whole(path), flush=True)
+        return
     print("instance            candidates  multiple   bound     LPs  seconds", end="")
     print("    any: steps  seconds  ratio   plan: seconds  ratio")
     for path in paths:
