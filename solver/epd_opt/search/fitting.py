@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from epd_opt.backends import HIGHS, Settings
-from epd_opt.formulation import build
+from epd_opt.formulation import Formulation, build
 from epd_opt.offering import Offering
 from epd_opt.predict import reinforced
-from epd_opt.problem import PlanningProblem
 from epd_opt.search.task import rounded_down
 from epd_opt.solution import route
 
@@ -18,21 +17,24 @@ _STEPS = 8
 
 
 def fitting(
-    problem: PlanningProblem, offered: Offering, counts: Mapping[int, int], multiple: float, settings: Settings
+    formulation: Formulation, offered: Offering, counts: Mapping[int, int], multiple: float, settings: Settings
 ) -> float:
     """The largest multiple, up to the given one, that a fleet serves without the replicas that predictions would add to
     it; the given one where no lower one helps.
 
     Parameters
     ----------
-    problem : PlanningProblem
-        At its stated demand.
+    formulation : Formulation
+        The model at the given multiple of the demand.
     counts : Mapping[int, int]
-        Replicas of the fleet's candidates, by their position in the problem.
+        Replicas of the fleet's candidates, by their position in the model.
     """
 
+    problem = formulation.sets.problem
+
     def suffices(tried: float) -> bool:
-        solution = route(build(problem.at(tried)), counts, HIGHS, settings)
+        model = formulation if tried == multiple else build(problem.at(tried / multiple))
+        solution = route(model, counts, HIGHS, settings)
         if solution is None:
             return False
         most = {problem.candidates[k].key: count for k, count in counts.items()}

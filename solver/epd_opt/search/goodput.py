@@ -77,7 +77,7 @@ def _cheapest(task: Task, offered: Offering, found: Largest, hint: float) -> Fou
         if cheapest.values is not None:
             outcome, proved = cheapest, cheapest.termination == "optimal"
     counts = replica_counts(formulation, outcome)
-    multiple = fitting(found.problem, offered, counts, found.multiple, task.means.settings)
+    multiple = fitting(formulation, offered, counts, found.multiple, task.means.settings)
     gap = (found.bound - multiple) / multiple
     stated = math.fsum(request.rate_per_s for request in task.resolved.instance.workload.classes)
     return Found(
