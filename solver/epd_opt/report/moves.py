@@ -132,7 +132,7 @@ def _break_even(document: BreakEvenDocument, index: int) -> Markup:
     if document.bounds is not None:
         where.append(f"; for certain from {document.bounds[0]:.6g} to {document.bounds[1]:.6g}")
     return joined(
-        paragraph(element("strong", document.text)),
+        element("h3", document.text),
         paragraph(where, class_="small"),
         element("div", table("Plans on both sides", ["Plan", ">Solved at", ">$/h there", "Pools"], rows), class_="labelled")
         if rows
