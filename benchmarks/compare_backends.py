@@ -79,7 +79,8 @@ def main() -> None:
     parser.add_argument("--gap", type=float, help="relative gap, in place of each instance's own")
     parser.add_argument("--threads", type=int, help="threads, in place of each instance's own")
     options = parser.parse_args()
-    paths = options.instances or sorted((Path(__file__).parents[1] / "instances").glob("*.yaml"))
+    shipped = sorted((Path(__file__).parents[1] / "instances").glob("*.yaml"))
+    paths = options.instances or [path for path in shipped if not epd_opt.read(path).scenarios]
     print(row(COLUMNS))
     apart = [path.stem for path in paths if not compare(path, options.limit, options.gap, options.threads)]
     if apart:

@@ -64,7 +64,8 @@ def phases(path: Path) -> list[str]:
 def main(arguments: list[str]) -> None:
     """Print the table, a line as soon as it is known."""
     paths = [Path(argument) for argument in arguments]
-    paths = paths or sorted((Path(__file__).parents[1] / "instances").glob("*.yaml"))
+    shipped = sorted((Path(__file__).parents[1] / "instances").glob("*.yaml"))
+    paths = paths or [path for path in shipped if not epd_opt.read(path).scenarios]
     width = max(len(path.stem) for path in paths)
     print("  ".join(["instance".ljust(width), *COLUMNS]))
     for path in paths:

@@ -18,7 +18,10 @@ def instances() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|"
     losses = []
     for path in sorted(INSTANCES.glob("*.yaml")):
-        plan = epd_opt.solve(path)
+        instance = epd_opt.read(path)
+        if instance.scenarios:
+            continue
+        plan = epd_opt.solve(instance)
         found = epd_opt.simulate(plan, requests=REQUESTS, seeds=SEEDS)
         for name, outcome in found.classes.items():
             said, kept = plan.classes[name], outcome.attainment

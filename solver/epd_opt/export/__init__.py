@@ -7,13 +7,10 @@ from difflib import get_close_matches
 from epd_opt.document import PlanDocument
 from epd_opt.errors import UsageError
 from epd_opt.export.exported import Exported
-from epd_opt.export.table import BINARY, EXPORTERS
+from epd_opt.export.table import BILLS, BINARY, EXPORTERS
 from epd_opt.scenario_plan import demand_one_workload
 
 __all__ = ["BINARY", "EXPORTERS", "Exported", "export"]
-
-_BILLS = ("bom-csv", "xlsx")
-"""Targets that take demand by the hour: a bill is one for the whole day."""
 
 
 def export(document: PlanDocument, to: str) -> Exported:
@@ -27,7 +24,7 @@ def export(document: PlanDocument, to: str) -> Exported:
     Raises
     ------
     UsageError
-        The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios, or
+        The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios or
         for demand by the hour and the target is no bill.
     """
     if to not in EXPORTERS:
@@ -36,6 +33,6 @@ def export(document: PlanDocument, to: str) -> Exported:
         raise UsageError(f"found {to!r}, expected one of {', '.join(EXPORTERS)}{hint}")
     if document.cost is None:
         raise UsageError(f"the plan of {document.instance!r} is {document.status}: there is no fleet to export")
-    if document.hours is None or to not in _BILLS:
+    if to not in BILLS:
         demand_one_workload(document)
     return EXPORTERS[to](document)

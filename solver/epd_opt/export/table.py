@@ -21,5 +21,7 @@ EXPORTERS: Mapping[str, Callable[[PlanDocument], Exported]] = {
     "sglang": sglang,
     "llm-d": llm_d,
 }
+BILLS = frozenset({"bom-csv", "xlsx"})
+"""Targets that say what is bought: one bill for all scenarios, and for all hours of a day."""
 BINARY = frozenset({"xlsx"})
 """Targets that no terminal shows."""
