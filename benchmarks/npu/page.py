@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,34 @@ def break_evens(tables: Tables) -> str:
     header = ["NPU", "its price, USD"]
     header += [f"{label} vs {name(gpu)}" for label in ("70B", "8B", "images") for gpu in RIVALS]
     return table(header, lines)
+
+
+def shares(tables: Tables) -> str:
+    """The share of bandwidth at which an NPU breaks even at its price, interpolated between the computed shares."""
+    lines = []
+    for npu in BOUGHT:
+        listed, guessed = list_price(npu, False), guessed_range(npu)
+        for price in (listed,) if listed is not None else guessed or ():
+            cells = [_share_at(points(tables, npu, gpu), price) for gpu in RIVALS]
+            lines.append([f"{name(npu)} at {price:,.0f} USD", *cells])
+    return table(
+        ["70B, everything but bandwidth as estimated", *(f"share needed against {name(gpu)}" for gpu in RIVALS)], lines
+    )
+
+
+def points(tables: Tables, npu: str, gpu: str) -> list[tuple[float, float]]:
+    """Shares of bandwidth with break-even prices on the 70B model, the card's own share among them."""
+    rows = [row for row in tables["bandwidth"] if (row["asked"]["npu"], row["asked"]["gpu"]) == (npu, gpu)]
+    found = [(row["asked"]["bandwidth_share"], _break_even(row)) for row in rows]
+    share = catalog.device(npu).coefficients_for("vllm").bandwidth_share
+    return sorted([*found, (share, _break_even(find(tables["break_evens"], npu=npu, gpu=gpu, as_gpu=None, model=None)))])
+
+
+def _share_at(found: Sequence[tuple[float, float]], price: float) -> str:
+    for (low, cheaper), (high, dearer) in pairwise(found):
+        if cheaper < price <= dearer:
+            return f"{low + (high - low) * (price - cheaper) / (dearer - cheaper):.2f}"
+    return f"none up to {found[-1][0]:.1f}"
 
 
 def rent(tables: Tables) -> str:
@@ -300,6 +329,7 @@ SECTIONS: dict[str, Callable[[Tables], str]] = {
     "fleets": fleets,
     "fleets say": says.fleets,
     "break-evens": break_evens,
+    "shares": shares,
     "break-evens say": says.break_evens,
     "split says": says.split,
     "loads": loads,

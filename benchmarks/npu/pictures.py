@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
-from epd_models import catalog
+from npu.page import points
 from npu.question import guessed_range, list_price
 from npu.stored import alone, find, name
 from npu.tables import ANSWERS, BOUGHT, PROMPTS, RIVALS
@@ -29,12 +29,8 @@ def break_even_prices(tables: dict[str, Any]) -> None:
     figure, panels = plt.subplots(1, 4, figsize=(12, 3.6), layout="constrained")
     for axes, npu in zip(panels, BOUGHT, strict=True):
         for gpu in RIVALS:
-            rows = [r for r in tables["bandwidth"] if r["asked"]["npu"] == npu and r["asked"]["gpu"] == gpu]
-            points = [(row["asked"]["bandwidth_share"], row.get("break_even", 0.0) / 1000.0) for row in rows]
-            estimated = find(tables["break_evens"], npu=npu, gpu=gpu, as_gpu=None, model=None)
-            share = catalog.device(npu).coefficients_for("vllm").bandwidth_share
-            points.append((share, estimated.get("break_even", 0.0) / 1000.0))
-            shares, prices = zip(*sorted(points), strict=True)
+            shares, usd = zip(*points(tables, npu, gpu), strict=True)
+            prices = [price / 1000.0 for price in usd]
             axes.plot(shares, prices, "o-", color=COLOURS[gpu], label=f"cheaper than {name(gpu)} alone, below")
             star = find(tables["break_evens"], npu=npu, gpu=gpu, as_gpu=True, model=None)
             axes.plot([1.0], [star.get("break_even", 0.0) / 1000.0], "*", color=COLOURS[gpu], markersize=12, clip_on=False)
