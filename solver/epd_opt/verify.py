@@ -297,11 +297,13 @@ def _servers(document: PlanDocument, resolved: Resolved, candidates: Mapping[str
 
 
 def _servers_of_all(document: PlanDocument) -> Iterator[str]:
-    """Whether every replica of a fleet for several scenarios stands in a server."""
+    """Whether every replica of a fleet for several scenarios stands in a server; what is hired by the hour is looked at hour
+    by hour."""
     first = view(document, (document.scenarios or [])[0].name)
     offers = {o.name: o for o in resolve(Instance(**first.instance_document), cards=document.cards).offers}
+    hired = ("rent", "spot") if Instance(**document.instance_document).workload.by_the_hour else ()
     for name, use in document.devices.items():
-        if name in offers:
+        if name in offers and offers[name].basis not in hired:
             pools = [(pool, units_of_a_replica(pool)) for pool in document.pools if pool.device == name]
             yield from _standing(name, use, offers[name], pools)
 
