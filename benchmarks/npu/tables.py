@@ -63,6 +63,7 @@ def fleets(ask: Asker) -> list[Row]:
             for gpu in GPUS:
                 yield Question(way="pair", gpu=gpu, npu="Gaudi3", **model)
             for gpu in RIVALS:
+                yield Question(way="pair", gpu=gpu, npu="Gaudi3", as_gpu=True, **model)
                 for npu in ("Ascend-910C", "RBLN-REBEL100-CR13", "RNGD"):
                     for price in _ends(npu):
                         for as_gpu in (False, True):
