@@ -39,8 +39,10 @@ def case(kind: str, classes: list[dict[str, Any]], gpus: int) -> Document:
     )
 
 
-def request(images: int, output: int, rate: float, *, text: int = TEXT, name: str = "pages") -> dict[str, Any]:
-    """A class of requests with pages of 256 tokens each."""
+def request(
+    images: int, output: int, rate: float, *, text: int = TEXT, tokens: int = 256, name: str = "pages"
+) -> dict[str, Any]:
+    """A class of requests with pages of so many tokens each."""
     found: dict[str, Any] = {
         "name": name,
         "rate_per_s": rate,
@@ -50,7 +52,7 @@ def request(images: int, output: int, rate: float, *, text: int = TEXT, name: st
         "slo": {"ttft_ms": 30_000, "itl_ms": 100, "percentile": 95},
     }
     if images:
-        found["images"] = {"count": images, "tokens": 256, "source_megapixels": PAGE_MEGAPIXELS}
+        found["images"] = {"count": images, "tokens": tokens, "source_megapixels": PAGE_MEGAPIXELS}
     return found
 
 
@@ -61,9 +63,9 @@ def fleet(kind: str, gpus: int) -> list[Member]:
     return [(kind, "GB200", gpus)]
 
 
-def times(kind: str, images: int, output: int, gpus: int = 4) -> tuple[float, float]:
+def times(kind: str, images: int, output: int, gpus: int = 4, tokens: int = 256) -> tuple[float, float]:
     """Mean seconds to the first token and to the last."""
-    document = case(kind, [request(images, output, RATE_PER_GPU * gpus)], gpus)
+    document = case(kind, [request(images, output, RATE_PER_GPU * gpus, tokens=tokens)], gpus)
     first, between = mean_times(document, fleet(kind, gpus))["pages"]
     return first, first + (output - 1) * between
 
