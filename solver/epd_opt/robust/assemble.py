@@ -269,13 +269,31 @@ def _proved(
 
 def _alone(singles: Sequence[doc.SinglePlan], found: FleetFound, aim: Aim, value: float) -> float:
     """What no fleet has less of, because none serves any scenario for less than the best one for it alone; 0 where that is
-    not known, or where scenarios may be left unserved."""
+    not known."""
     bounds = {single.planned_for: single.bound_usd_per_hour for single in singles}
     each = [(served.scene.case.weight, bounds.get(served.scene.case.name)) for served in found.served]
     known = [(weight, bound) for weight, bound in each if bound is not None]
-    if aim.held_share < 1.0 or len(known) < len(each):
+    if len(known) < len(each):
         return 0.0
-    return min(value, measured(aim, known))
+    apart = 0.0 if aim.held_share < 1.0 else measured(aim, known)
+    return min(value, max(apart, _alike(found, known, aim)))
+
+
+def _alike(found: FleetFound, known: Sequence[tuple[float, float]], aim: Aim) -> float:
+    """What no fleet costs less than anywhere, where each costs the same in every scenario: nothing is hired, no price
+    differs and no work is metered. Then it costs as much as the best fleet for any scenario that it serves; at least that
+    of the dearest one of the cheapest that make up the share to be served. 0 elsewhere."""
+    offers = found.served[0].scene.resolved.offers
+    metered = any(offer.busy_usd_per_unit_second for offer in offers)
+    hiring = not isinstance(found.formulation, Formulation) and any(part.sets.offers for part in found.formulation.hired)
+    if metered or hiring or any(served.scene.resolved.offers != offers for served in found.served):
+        return 0.0
+    held = 0.0
+    for weight, bound in sorted(known, key=lambda pair: pair[1]):
+        held += weight
+        if held >= aim.held_share - 1e-9:
+            return bound
+    return 0.0
 
 
 def _compared(single: doc.SinglePlan, aim: Aim, results: Sequence[doc.ScenarioResult], value: float) -> doc.SinglePlan:
