@@ -20,6 +20,7 @@ from epd_opt.problem import Offer
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.restore import restored
 from epd_opt.scenario_plan import disagreements, in_scenario, view
+from epd_opt.scenarios import hired_entries
 from epd_opt.standing import units_of_a_replica
 
 _RELATIVE = 1e-6
@@ -297,13 +298,12 @@ def _servers(document: PlanDocument, resolved: Resolved, candidates: Mapping[str
 
 
 def _servers_of_all(document: PlanDocument) -> Iterator[str]:
-    """Whether every replica of a fleet for several scenarios stands in a server; what is hired by the hour is looked at hour
-    by hour."""
+    """Whether every replica of a fleet for several scenarios stands in a server; where hired ones do, each scenario says."""
+    hired = hired_entries(Instance(**document.instance_document))
     first = view(document, (document.scenarios or [])[0].name)
     offers = {o.name: o for o in resolve(Instance(**first.instance_document), cards=document.cards).offers}
-    hired = ("rent", "spot") if Instance(**document.instance_document).workload.by_the_hour else ()
     for name, use in document.devices.items():
-        if name in offers and offers[name].basis not in hired:
+        if name in offers and name not in hired:
             pools = [(pool, units_of_a_replica(pool)) for pool in document.pools if pool.device == name]
             yield from _standing(name, use, offers[name], pools)
 

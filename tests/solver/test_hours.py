@@ -357,6 +357,8 @@ def broken(**changes: Any) -> dict[str, Any]:
         ({"profile": "office"}, r"no profile is called 'office'"),
         ({"request": {"mean_rate_per_s": 3}}, r"mean_rate_per_s and hourly are both given"),
         ({"instance": {"objective": "goodput", "limits": {"devices": 9}}}, r"objective: demand by the hour"),
+        ({"instance": {"limits": {"require": ["X"]}}}, r"limits\.require: with demand by the hour"),
+        ({"instance": {"limits": {"skus": 1}}}, r"limits\.skus: with demand by the hour"),
         ({"instance": {"scenarios": [{"name": "a"}]}}, r"scenarios and demand by the hour are both given"),
         ({"workload": {"hourly_step": 1.5}}, r"hourly_step"),
         ({"profile": None, "workload": {"hourly_step": 0.5}}, r"hourly_step: no class has hourly"),
@@ -365,3 +367,24 @@ def broken(**changes: Any) -> dict[str, Any]:
 def test_malformed_days_are_refused(changes: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InvalidInput, match=fragment):
         epd_opt.read(broken(**changes))
+
+
+def test_whole_servers_are_reserved_and_hired() -> None:
+    """Replicas of three devices in servers of eight: two to a server, so noon's six need three servers and the night's one
+    needs one, whoever pays; counted by units, three more would fit."""
+    document = shop([0.1] * 12 + [1.0] * 12)
+    document["devices"] = [
+        {"sku": "H100-SXM", "name": name, "price": {**price, "per": "server"}, "stock": 80}
+        for name, price in (
+            ("reserved", {"reserved": {"usd_per_hour": 9.0, "term_years": 1}}),
+            ("hourly", {"usd_per_hour": 16.0}),
+        )
+    ]
+    document["workers"] = [
+        {"name": "w", "sku": "H100-SXM", "devices": 3, "stages": ["prefill", "decode"], "max_rate_per_s": 7}
+    ]
+    found = epd_opt.solve(document).document
+    night, noon = found.hours.hours[0], found.hours.hours[12]
+    assert found.hours.committed[0].units == 8
+    assert (night.hired, noon.hired) == ({}, {"hourly": 16})
+    assert found.cost.usd_per_hour == pytest.approx(9.0 + 32.0 / 2)

@@ -304,3 +304,27 @@ def test_pools_left_out_for_their_number_leave_an_honest_bound(monkeypatch: pyte
     assert few.robust.bound_usd_per_hour <= whole.robust.objective_usd_per_hour * (1 + 1e-9)
     assert few.robust.objective_usd_per_hour >= whole.robust.bound_usd_per_hour * (1 - 1e-9)
     assert (few.status == "optimal") == (few.robust.gap <= 1e-9)
+
+
+def test_what_is_required_serves_in_every_scenario() -> None:
+    """A dear device that is required takes its share in each of them."""
+    document = {
+        "schema": "epd-opt/instance/v1",
+        "name": "wishes",
+        "candidates": {"modelled": False},
+        "workload": {"classes": [{"name": "chat", "rate_per_s": 40}]},
+        "devices": [
+            {"sku": "X", "price": {"usd_per_hour": 2}, "stock": 20},
+            {"sku": "Y", "price": {"usd_per_hour": 9}, "stock": 20},
+        ],
+        "workers": [
+            {"name": f"on {sku}", "sku": sku, "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4}
+            for sku in "XY"
+        ],
+        "limits": {"require": ["Y"]},
+        "scenarios": [{"name": "usual"}, {"name": "quiet", "set": {"workload.classes.chat.rate_per_s": 20}}],
+        "solver": {"gap": 0},
+    }
+    plan = epd_opt.solve(document).document
+    for result in plan.scenarios:
+        assert any(pool.device == "Y" and pool.serves["chat"] > 0 for pool in result.pools)

@@ -62,6 +62,7 @@ OCCASION_FAMILIES: tuple[Family, ...] = (
     pool_opening,
     budget,
     zone_loss,
+    requirement,
 )
 """Families that every occasion has for itself, where one fleet stands for several."""
 
