@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -102,6 +103,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *_settings(document),
             _devices(document, document.cost),
             *_servers(document),
+            *_retired(document),
             *_zones(document),
             *_origin(document),
         ]
@@ -158,6 +160,20 @@ def _gap(document: PlanDocument) -> float:
 
 def _count(number: float, thing: str) -> str:
     return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
+
+
+def _retired(document: PlanDocument) -> Iterator[Text]:
+    """Owned units that the plan leaves unused."""
+    used = {name: use.owned for name, use in document.devices.items()}
+    idle = {entry["name"]: entry.get("owned", 0) - used.get(entry["name"], 0) for entry in _entries(document)}
+    left = [f"{count} {printable(name)}" for name, count in idle.items() if count > 0]
+    if left:
+        yield Text(f"owned and not used by this plan: {', '.join(left)}")
+
+
+def _entries(document: PlanDocument) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = document.instance_document.get("devices", [])
+    return entries
 
 
 def _zones(document: PlanDocument) -> Iterator[Text]:

@@ -188,3 +188,20 @@ def test_groups_reach_over_the_trays_of_a_rack() -> None:
         17,
         18,
     }
+
+
+def test_owned_units_come_first_at_their_running_cost_and_the_rest_is_named() -> None:
+    """Eight owned at 0.1 USD/h and rent at 3: six units in use are owned, 0.6 USD/h, and two more are left unused."""
+    found = solved(problem(6.0, [worker(2, 2.0)], offer("a", 3.0, owned=8, owned_usd_per_hour=0.1, nodes=LOOSE)))
+    assert found is not None
+    assert found.usd_per_hour == pytest.approx(0.6)
+    document = {
+        "schema": "epd-opt/instance/v1",
+        "candidates": {"modelled": False},
+        "workload": {"classes": [{"name": "tokens", "rate_per_s": 3000}]},
+        "devices": [{"sku": "H100-SXM", "owned": 8}],
+        "workers": [
+            {"name": "pair", "sku": "H100-SXM", "devices": 2, "stages": ["prefill", "decode"], "max_rate_per_s": 1500}
+        ],
+    }
+    assert "owned and not used by this plan: 4 H100-SXM" in str(solve(document))

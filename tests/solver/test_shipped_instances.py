@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import epd_opt
+from epd_models.catalog import device_from_card
 from epd_opt.document import plan_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.render import plan_text
@@ -75,6 +77,36 @@ def test_the_reloaded_plan_verifies(path: Path) -> None:
     for result in plan.classes.values():
         assert result.slo_met
         assert sum(route.rate_per_s for route in result.routes) == pytest.approx(result.rate_per_s, rel=1e-6)
+
+
+@shipped
+def test_the_embedded_instance_gives_the_plan_again(path: Path) -> None:
+    """Solving what a plan embeds gives the same document to the last digit, but for the time it took."""
+    reference = document(path)
+    again = epd_opt.solve(epd_opt.Instance(**reference["instance_document"])).to_dict()
+    for one in (reference := copy.deepcopy(reference), again):
+        one["provenance"]["seconds"] = 0
+    assert json.dumps(again, sort_keys=True) == json.dumps(reference, sort_keys=True)
+
+
+@shipped
+def test_every_replica_stands_in_one_server(path: Path) -> None:
+    """Counted anew from sizes alone: each server holds what it has devices for, and together they hold all replicas."""
+    plan = epd_opt.Plan.load(document(path))
+    for name, use in plan.document.devices.items():
+        pools = {pool.name: pool for pool in plan.pools if pool.device == name}
+        card = plan.document.cards["devices"].get(name)
+        if card is None or plan.document.scenarios is not None:
+            continue
+        size = {one: pool.devices / (pool.replicas + pool.spare_replicas) for one, pool in pools.items()}
+        device = device_from_card(card, source=name)
+        most = max(device.units_per_server, device.scaleup_domain / device.logical_per_unit)
+        for node in use.nodes:
+            taken = sum(size[one] * count for one, count in node.groups.items())
+            assert taken + node.free == pytest.approx(node.units)
+            assert node.units <= most
+        for one, pool in pools.items():
+            assert sum(node.count * node.groups.get(one, 0) for node in use.nodes) == pool.replicas + pool.spare_replicas
 
 
 @shipped
