@@ -160,7 +160,15 @@ def decisions(rows: Rows) -> Any:
         for at, r in zip(zip(x, y, strict=True), kept, strict=True):
             if r in named and r["value"] not in ("nvfp4", "Qwen3.5-122B-A10B", "0 %"):
                 text = r["value"].removeprefix("Qwen3.5-")
-                axis.annotate(text, at, xytext=(5, 4), textcoords="offset points", size=8, color=colour)
+                below = r["value"] in ("Qwen3.5-35B-A3B", "Qwen3.5-9B")
+                axis.annotate(
+                    text,
+                    at,
+                    xytext=(-12 if below else 5, -12 if below else 4),
+                    textcoords="offset points",
+                    size=8,
+                    color=colour,
+                )
     base = next(r for r in rows if r["value"] == "nvfp4")
     at = number(base["own_process_saves_percent"]), number(base["own_card_saves_percent"])
     axis.plot(*at, "o", color="#222222", ms=9, mfc="none")
