@@ -19,7 +19,7 @@ from epd_opt.backends import HIGHS, Clock, out_of_time
 from epd_opt.formulation import Question, build
 from epd_opt.nodes import Nodes
 from epd_opt.offering import Screen, offering
-from epd_opt.problem import PlanningProblem
+from epd_opt.problem import Limits, PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import resolve
 from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
@@ -81,6 +81,23 @@ def test_groups_in_servers_survive(seed: int) -> None:
     whole, short = objective(problem), objective(listed(prune(problem)).problem)
     assert (whole is None) == (short is None)
     assert whole is None or short == pytest.approx(whole, rel=2e-5, abs=1e-4)
+
+
+@pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("seed", range(8))
+def test_wishes_survive(seed: int) -> None:
+    """With few SKUs, a required entry, smallest orders or a zone to lose, the shortlist keeps the optimum."""
+    problem = prune(replace(random_problem(seed), limits=Limits()))
+    one = problem.offers[seed % len(problem.offers)].name
+    for asked in (
+        replace(problem, limits=Limits(skus=1)),
+        replace(problem, limits=Limits(required=((one, (one,)),))),
+        replace(problem, offers=tuple(replace(o, minimum=5) for o in problem.offers)),
+        replace(problem, zones=3, lost_zones=1),
+    ):
+        whole, short = objective(asked), objective(listed(asked).problem)
+        assert (whole is None) == (short is None)
+        assert whole is None or short == pytest.approx(whole, rel=2e-5, abs=1e-4)
 
 
 @pytest.mark.usefixtures("greedy")
