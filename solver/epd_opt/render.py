@@ -134,6 +134,8 @@ def _headline(document: PlanDocument, cost: Cost) -> Iterator[Text]:
         yield Text(f"at {significant(chosen.multiple)} times the demand; allowed are {chosen.low:g} to {chosen.high:g}")
     totals = [f"{money(cost.usd_per_hour)}/h", f"{money(cost.usd_per_month)}/month"]
     totals += [f"{money(cost.capex_usd)} to buy"] if cost.capex_usd else []
+    if cost.upfront_usd:
+        totals += [f"{money(cost.upfront_usd)} upfront", f"{money(cost.billed_usd_per_hour)}/h billed"]
     totals += [f"{significant(cost.power_kw)} kW"] if cost.power_kw else []
     units = sum(pool.devices for pool in document.pools)
     totals.append(f"{_count(units, 'device')} in {_count(len(document.pools), 'pool')}")

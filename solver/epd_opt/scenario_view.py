@@ -37,6 +37,8 @@ def robust_headline(document: PlanDocument, robust: RobustResult, proof: tuple[s
     each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"
     totals = [f"on average {money(cost.usd_per_hour)}/h", each, f"{money(cost.usd_per_month)}/month"]
     totals += [f"{money(cost.capex_usd)} to buy"] if cost.capex_usd else []
+    if cost.upfront_usd:
+        totals += [f"{money(cost.upfront_usd)} upfront", f"{money(cost.billed_usd_per_hour)}/h billed"]
     yield Text("   ".join(totals))
 
 

@@ -186,6 +186,16 @@ def test_the_catalogue_gives_a_price_only_where_asked() -> None:
     assert plan.provenance.prices_dated == f"{stated.rent_date} (A)"
 
 
+def test_a_price_that_the_catalogue_lacks_is_mended_as_a_whole() -> None:
+    """The change that is offered replaces `catalog`, and the instance then has a plan."""
+    document = desk({"catalog": "rent"})
+    del document["devices"][0]
+    del document["workers"][0]
+    (mend,) = epd_opt.solve(document).document.infeasibility.mends
+    assert (mend.change, mend.to) == ("devices.B.price", {"usd_per_hour": 1})
+    assert epd_opt.solve(set_value(document, mend.change, mend.to)).status == "optimal"
+
+
 @pytest.mark.parametrize(
     ("date", "as_of", "old"),
     [
@@ -218,11 +228,7 @@ def test_an_amount_in_another_currency_needs_a_rate() -> None:
     plan = epd_opt.solve(desk(euros, currencies={"EUR": {"usd_per_unit": 1.2, "source": "bank"}}))
     assert plan.document.cost.usd_per_hour == pytest.approx(3 * 1.5 * 1.2)
     assert [(a.text, a.value, a.source) for a in plan.document.assumptions] == [("currencies.EUR", 1.2, "bank")]
-    assert plan.document.instance_document["devices"][1]["price"] == {
-        "usd_per_hour": {"EUR": 1.5},
-        "per": "device",
-        "pack": 1,
-    }
+    assert plan.document.instance_document["devices"][1]["price"]["usd_per_hour"] == {"EUR": 1.5}
 
 
 @pytest.mark.parametrize(

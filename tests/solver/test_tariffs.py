@@ -102,6 +102,8 @@ def test_a_reservation_is_billed_and_charged_apart() -> None:
     assert cost.usd_per_hour == pytest.approx(4 * (0.75 + upfront * 0.1 / (1 - 1.1**-2) / 8760))
     assert cost.usd_per_hour == pytest.approx(4 * (0.75 + 0.8643), abs=2e-4)
     assert cost.capex_usd == 0.0
+    plan = epd_opt.solve(shop("reserved", cost={"cost_of_capital": 0.1}))
+    assert "$52,560 upfront   $3.00/h billed" in str(plan)
 
 
 def test_the_upfront_part_may_be_an_amount() -> None:

@@ -298,6 +298,7 @@ def _prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
     """A price for every entry that has none: the catalogue's where it has one."""
     unpriced = {r.device for r in offered.rejections if r.limit == "no_price"}
     unpriced |= {offer.name for offer in resolved.offers if not offer.for_sale}
+    stated = {entry.name for entry in resolved.instance.devices if entry.price is not None}
     for name in sorted(unpriced):
         card = resolved.cards["devices"].get(name)
         price = None if card is None else device_from_card(card, source=name).price
@@ -307,7 +308,11 @@ def _prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
         elif price is not None and price.purchase_usd is not None:
             key, to = "purchase_usd", price.purchase_usd
             text = f"a price for {name} (the catalogue's purchase price is {price.purchase_usd:,g} $)"
-        yield Choice(changes=(Change(path=format_path(["devices", name, "price", key]), to=_plain(to), text=text),))
+        place = ["devices", name, "price"]
+        change = Change(path=format_path([*place, key]), to=_plain(to), text=text)
+        if name in stated:
+            change = Change(path=format_path(place), to={key: _plain(to)}, text=text)
+        yield Choice(changes=(change,))
 
 
 def _wishes(instance: user.Instance) -> Iterator[Choice]:
