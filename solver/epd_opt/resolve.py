@@ -147,7 +147,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
     kept = [request for request in instance.workload.classes if request.rate_per_s > 0]
     for request in instance.workload.classes:
         if request.rate_per_s == 0:
-            warnings.append(f"class {request.name!r} has rate 0: nothing is planned for it")
+            warnings.append(nothing_asked(request.name))
     growth = 1.0 + instance.redundancy.headroom
     requests = tuple(sorted((_request(request, growth) for request in kept), key=lambda r: r.name))
     if modelled:
@@ -229,6 +229,11 @@ def _required(
         (wanted, tuple(sorted(name for name, names in named.items() if wanted.casefold() in names and name in on_offer)))
         for wanted in sorted(instance.limits.require)
     )
+
+
+def nothing_asked(request_class: str) -> str:
+    """The warning that a class has no requests."""
+    return f"class {request_class!r} has rate 0: nothing is planned for it"
 
 
 def _invalid(path: str, error: Exception) -> InvalidInput:

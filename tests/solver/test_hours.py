@@ -183,6 +183,7 @@ def test_hours_without_requests_leave_the_commitment_idle() -> None:
     night, noon = found.hours.hours[0], found.hours.hours[12]
     (committed,) = found.hours.committed
     assert (night.hired, night.idle) == ({}, {committed.device: committed.units})
+    assert not any("rate 0" in text for text in [*found.warnings, *found.scenarios[0].warnings])
     assert noon.idle == {committed.device: 0}
     assert night.usd_per_hour == pytest.approx(committed.units * committed.idle_unit_usd_per_hour)
 

@@ -9,7 +9,7 @@ from epd_opt.instance import Instance
 from epd_opt.offering import Offering, Screen
 from epd_opt.problem import Occasion, PlanningProblem
 from epd_opt.prune import connected
-from epd_opt.resolve import Resolved, resolve
+from epd_opt.resolve import Resolved, nothing_asked, resolve
 from epd_opt.scenarios import Case, cases, hired_entries
 from epd_opt.search import Task
 from epd_opt.shortlist import shortlist, worth_staffing
@@ -82,7 +82,7 @@ def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes
     """
     found = cases(instance)
     hired = hired_entries(instance) if len(found) > 1 else frozenset()
-    tasks = [task_of(resolve(case.instance)) for case in found]
+    tasks = [task_of(_resolved(case, instance)) for case in found]
     screened = [_Screened(task=task, hired=hired) for task in tasks]
     offerings = [task.offering_at([1.0], own.screen) for task, own in zip(tasks, screened, strict=True)]
     wanted = {pool for own in screened for pool in own.wanted}
@@ -99,6 +99,15 @@ def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes
         reduced=reduced or any(own.known - wanted for own in screened),
         hired=hired,
     )
+
+
+def _resolved(case: Case, instance: Instance) -> Resolved:
+    """A scenario looked up; that a class rests for some hours of the day is no reason for a warning."""
+    resolved = resolve(case.instance)
+    if not instance.workload.by_the_hour:
+        return resolved
+    resting = {nothing_asked(request.name) for request in instance.workload.classes if request.rate_per_s > 0}
+    return replace(resolved, warnings=tuple(text for text in resolved.warnings if text not in resting))
 
 
 def _on(problem: PlanningProblem, devices: Collection[str]) -> PlanningProblem:
