@@ -146,7 +146,7 @@ def test_setting_one_value_leaves_the_others() -> None:
     [
         ("devices.GB200.stok", r"did you mean stock"),
         ("devices.L40.stock", "names nothing"),
-        ("limits.usd", "usd_per_hour"),
+        ("limits.usd_hour", "usd_per_hour"),
         ("workload.classes.*.video.fps", "is not given in the instance"),
         ("name.first.second", "names nothing|known"),
     ],
