@@ -159,7 +159,7 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     from epd_opt.prune import prune
     from epd_opt.resolve import resolve
     from epd_opt.search import Found
-    from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
+    from epd_opt.shortlist import Scout, Shortlist
     from epd_opt.solution import replica_counts, route
     from epd_opt.verify import verify
 
@@ -180,13 +180,10 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     found = epd_opt.Instance.model_validate(case)
     settings = Settings(gap=found.solver.gap, time_limit_s=found.solver.time_limit_s, threads=found.solver.threads)
     clock = Clock(settings.time_limit_s or 600.0)
-
-    def screen(outlines: Any, staffed: Any) -> Any:
-        return worth_staffing(outlines, staffed, settings, clock)
-
+    scout = Scout(settings=settings, clock=clock)
     whole = way in ("unpruned", "pruned")
     resolved = resolve(found)
-    offered = offering(resolved, screen=None if whole else screen)
+    offered = offering(resolved, screen=None if whole else scout.worth_staffing)
     problem = offered.problem
     every = len(problem.candidates)
     mark("candidates")
@@ -195,7 +192,7 @@ def measured(case: dict[str, Any], way: str) -> dict[str, Any]:
     mark("prune")
     listed = Shortlist(problem=problem)
     if not whole:
-        listed = shortlist(problem, settings, clock)
+        listed = scout.shortlist(problem)
     mark("shortlist")
     formulation = build(listed.problem)
     mark("build")

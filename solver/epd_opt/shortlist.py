@@ -1,37 +1,56 @@
-"""Candidates that a plan worth having may use, found by pricing them against the linear relaxation.
+"""Candidates that a plan worth having may use.
 
-The relaxation is solved over a few candidates; its prices of requests at every point of their way tell what opening any
-other candidate would earn. Candidates that would earn something join, until none does: then the bound holds for all of
-them. An incumbent over the best of them leaves out every candidate that costs more to open than lies between the two.
+Priced against the linear relaxation (:mod:`epd_opt.pricing`), every candidate says what opening it earns at most. A known
+plan leaves out all that cost more to open than lies between the bound and the plan.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pulp
 
-from epd_models.candidate import STATES, Candidate, Node
-from epd_opt.backends import HIGHS, Clock, Clocked, Matrix, Outcome, Relaxation, Settings
+from epd_models.candidate import Arc, Candidate
+from epd_opt.backends import HIGHS, Clock, Clocked, Outcome, OutOfTime, Settings
 from epd_opt.formulation import Formulation, Question, build
-from epd_opt.formulation.constraints.flow import hand_over_rows
+from epd_opt.pricing import Priced, Vector, best, only, priced
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import connected, thin
 
-Vector: TypeAlias = npt.NDArray[np.float64]
-Place: TypeAlias = tuple[str, Node]
-
 ENOUGH = 150
 """Problems of so few candidates are solved as they are."""
-_FIRST, _JOINING, _TRIED = 150, 120, 20
-"""Candidates that the relaxation starts with, that join it at a time, and that the incumbent is sought among per class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Effort:
+    """How hard a plan is sought.
+
+    Attributes
+    ----------
+    most : int
+        Candidates that it is sought among: half of them the best of all, half the best that serve each class. Of the latter
+        at most ``each`` of one physical pool, because its best points are much alike.
+    nodes : int
+        Nodes of the search tree that are looked at.
+    gap : float
+        Relative gap that is enough.
+    """
+
+    most: int
+    each: int
+    nodes: int
+    gap: float
+
+
+_QUICK = _Effort(most=80, each=1, nodes=1, gap=0.05)
+_THOROUGH = _Effort(most=160, each=2, nodes=100, gap=0.01)
 _POOR = 1.5
-"""An incumbent that costs so many times the bound is sought again among more candidates."""
+"""A plan that costs so many times the bound is sought again among more candidates."""
 _CAREFUL = 1e-5
 """Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
 
@@ -42,6 +61,22 @@ class Incumbent:
 
     formulation: Formulation
     outcome: Outcome
+
+    @property
+    def used(self) -> Mapping[str, frozenset[Arc]]:
+        """Keys of the candidates that the plan uses, with the arcs on which something flows."""
+        assert self.outcome.values is not None
+        values, v = self.outcome.values, self.formulation.variables
+        return {
+            candidate.key: frozenset(arc for arc in candidate.arcs if values[v.share[k, arc].name] > 0.0)
+            for k, candidate in enumerate(self.formulation.sets.candidates)
+            if values[v.open[k].name] > 0.5
+        }
+
+    def fits(self, problem: PlanningProblem) -> bool:
+        """Whether a problem has all that the plan uses."""
+        known = {candidate.key: frozenset(candidate.arcs) for candidate in problem.candidates}
+        return all(arcs <= known.get(key, frozenset()) for key, arcs in self.used.items())
 
     @property
     def most(self) -> float:
@@ -61,7 +96,8 @@ class Incumbent:
         mine, theirs = self.formulation.variables, formulation.variables
         pairs: list[tuple[pulp.LpVariable, pulp.LpVariable]] = []
         for k, candidate in enumerate(self.formulation.sets.candidates):
-            if candidate.key not in keys and self.outcome.values[mine.open[k].name] < 0.5:
+            if candidate.key not in keys:
+                assert self.outcome.values[mine.open[k].name] < 0.5
                 continue
             there = keys[candidate.key]
             arcs = [arc for arc in candidate.arcs if (there, arc) in theirs.share]
@@ -87,11 +123,14 @@ class Shortlist:
         On the cost of every plan with its tie-breaks, US dollars per hour.
     incumbent : Incumbent or None
         A plan.
+    whole : bool
+        Whether a bound over the problem's candidates holds for every plan.
     """
 
     problem: PlanningProblem
     bound: float = 0.0
     incumbent: Incumbent | None = None
+    whole: bool = True
 
     def start(self, formulation: Formulation) -> dict[str, float] | None:
         """The plan as values to start from."""
@@ -103,30 +142,11 @@ class Shortlist:
             return outcome
         values = self.incumbent.values(formulation)
         objective = sum(c * values[variable.name] for variable, c in formulation.model.objective.items())
-        bound = max(self.bound * formulation.scale.factor, -math.inf if outcome.bound is None else outcome.bound)
+        proved = outcome.bound if self.whole and outcome.bound is not None else -math.inf
+        bound = max(self.bound * formulation.scale.factor, proved)
         if outcome.objective is not None and outcome.objective <= objective:
             return replace(outcome, bound=min(bound, outcome.objective))
         return replace(outcome, values=values, objective=objective, bound=min(bound, objective))
-
-
-def shortlist(problem: PlanningProblem, settings: Settings, clock: Clock, questions: Sequence[Question] = ()) -> Shortlist:
-    """Leave out candidates that no plan cheaper than a known one can use.
-
-    Relaxations and the incumbent are HiGHS's, whatever solver is asked for afterwards.
-
-    Returns
-    -------
-    Shortlist
-        Of the problem itself where it is small, or nothing could be proved in time.
-    """
-    if len(problem.candidates) <= ENOUGH:
-        return Shortlist(problem=problem)
-    priced = _priced(counted(problem), settings, clock, questions)
-    incumbent = None if priced is None else _incumbent(problem, priced, settings, clock, questions)
-    if priced is None or incumbent is None or priced.bound > incumbent.most:
-        return Shortlist(problem=problem)
-    kept = priced.favoured | (priced.bound - priced.worth <= incumbent.most)
-    return Shortlist(problem=_restricted(problem, kept), bound=priced.bound, incumbent=incumbent)
 
 
 def counted(problem: PlanningProblem) -> PlanningProblem:
@@ -141,312 +161,183 @@ def counted(problem: PlanningProblem) -> PlanningProblem:
     )
 
 
-def worth_staffing(
-    outlines: PlanningProblem,
-    staffed: Callable[[Collection[str]], PlanningProblem],
-    settings: Settings,
-    clock: Clock,
-) -> Collection[str]:
-    """Keys of the outlines that a plan cheaper than a known one may use an operating point of.
+@dataclass
+class Scout:
+    """Looks ahead of a search: over outlines of pools, then over their operating points.
 
-    The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more than
-    any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are staffed, a few
-    times over; the known plan is one over their points.
-
-    Parameters
+    Attributes
     ----------
-    outlines : PlanningProblem
-        Over outlines in place of operating points.
-    staffed : callable
-        The problem over the operating points of the pools of some keys.
+    settings, clock : Settings, Clock
+        Of the search. Relaxations and plans on the way are HiGHS's, whatever solver is asked for afterwards.
+    bound : float
+        On the cost of every plan with its tie-breaks, US dollars per hour, as far as is known.
+    incumbent : Incumbent or None
+        The best plan known.
+    whole : bool
+        Whether all pools that may matter got their operating points before the time was over.
     """
-    every = [candidate.key for candidate in outlines.candidates]
-    packed, outlines = outlines, counted(outlines)
-    known = {candidate.key: candidate for candidate in connected(outlines.candidates)}
-    if len(known) <= ENOUGH:
-        return every
-    some, owner = set[str](), dict[str, str]()
-    points: list[Candidate] = []
-    priced = _priced(replace(outlines, candidates=tuple(known.values())), settings, clock)
-    joining = [] if priced is None else [list(known)[k] for k in _best(priced.worth, _SEEDS)]
-    for _ in range(_ROUNDS):
-        if priced is None or not joining:
-            break
-        some.update(joining)
-        for key in sorted(joining):
-            found = staffed([key]).candidates
-            points += found
-            owner |= {candidate.key: key for candidate in found}
-        points = thin(replace(outlines, candidates=tuple(points)))
-        mixed = [*points, *(candidate for key, candidate in known.items() if key not in some)]
-        problem = replace(outlines, candidates=tuple(sorted(connected(mixed), key=lambda candidate: candidate.key)))
-        priced = _priced(problem, settings, clock, first=priced.solved)
-        if priced is not None:
-            near = priced.worth > -_CLOSE * abs(priced.bound)
-            keys = [candidate.key for candidate in problem.candidates]
-            joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
-    if priced is None:
-        return every
-    real = np.array([candidate.key in owner for candidate in problem.candidates])
-    incumbent = _incumbent(
-        replace(packed, candidates=_only(problem, real).candidates),
-        replace(priced, worth=priced.worth[real], favoured=priced.favoured[real]),
-        settings,
-        clock,
-        (),
-    )
-    if incumbent is None or priced.bound > incumbent.most:
-        return every
-    kept = priced.bound - priced.worth <= incumbent.most
-    used = {
-        owner.get(candidate.key, candidate.key) for candidate, wanted in zip(problem.candidates, kept, strict=True) if wanted
-    }
-    return [key for key in every if key in used]
 
+    settings: Settings
+    clock: Clock
+    bound: float = 0.0
+    incumbent: Incumbent | None = None
+    whole: bool = True
 
-_ROUNDS = 4
-"""Times that pools are staffed: each raises the bound less than the one before."""
-_CLOSE = 0.002
-"""An outline is staffed when it earns nearly something: its share of the bound."""
+    def shortlist(self, problem: PlanningProblem, questions: Sequence[Question] = ()) -> Shortlist:
+        """Leave out candidates that no plan cheaper than a known one can use.
 
+        Returns
+        -------
+        Shortlist
+            Of the problem itself where it is small, or nothing could be proved in time.
+        """
+        if not self.whole and self.incumbent is not None:
+            known = self.incumbent.formulation.sets.problem
+            return Shortlist(problem=known, bound=self.bound, incumbent=self.incumbent, whole=False)
+        if len(problem.candidates) <= ENOUGH:
+            return Shortlist(problem=problem)
+        found = priced(counted(problem), self.settings, self.clock, questions)
+        start = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
+        if found is not None and start is None:
+            start = self._plan(problem, found, _THOROUGH, questions)
+        if found is None or start is None or found.bound > start.most:
+            return Shortlist(problem=problem, bound=self.bound, incumbent=start)
+        kept = found.favoured | (found.bound - found.worth <= start.most)
+        kept |= np.array([candidate.key in start.used for candidate in problem.candidates])
+        return Shortlist(problem=_restricted(problem, kept), bound=max(self.bound, found.bound), incumbent=start)
 
-@dataclass(frozen=True, kw_only=True)
-class _Priced:
-    """What a relaxation says: a bound on every plan's cost, and what opening each candidate earns at most. Candidates that a
-    question favours are worth more than that. ``solved``: keys of those that the relaxation was solved over."""
+    def worth_staffing(
+        self, outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]
+    ) -> Collection[str]:
+        """Keys of the outlines that a plan cheaper than a known one may use an operating point of.
 
-    bound: float
-    worth: Vector
-    favoured: npt.NDArray[np.bool_]
-    solved: frozenset[str]
+        The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more
+        than any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are
+        staffed, a few times over; a plan is sought over their points. Where the time is over before all that may matter are
+        staffed, those that are.
 
+        Parameters
+        ----------
+        outlines : PlanningProblem
+            Over outlines in place of operating points.
+        staffed : callable
+            The problem over the operating points of the pools of some keys.
+        """
+        every = [candidate.key for candidate in outlines.candidates]
+        packed, outlines = outlines, counted(outlines)
+        known = {candidate.key: candidate for candidate in connected(outlines.candidates)}
+        if len(known) <= ENOUGH:
+            return every
+        some, owner = set[str](), dict[str, str]()
+        points: list[Candidate] = []
+        found = priced(replace(outlines, candidates=tuple(known.values())), self.settings, self.clock)
+        joining = [] if found is None else [list(known)[k] for k in best(found.worth, _SEEDS)]
+        try:
+            for effort in (_QUICK, None, None, None):
+                if found is None or not joining:
+                    break
+                for key in sorted(joining):
+                    new = staffed([key]).candidates
+                    some.add(key)
+                    points += new
+                    owner |= {candidate.key: key for candidate in new}
+                points = thin(replace(outlines, candidates=tuple(points)))
+                mixed = [*points, *(candidate for key, candidate in known.items() if key not in some)]
+                problem = replace(outlines, candidates=tuple(sorted(connected(mixed), key=lambda candidate: candidate.key)))
+                found = priced(problem, self.settings, self.clock, before=found)
+                if found is None:
+                    break
+                self.bound = max(self.bound, found.bound)
+                if effort is not None:
+                    self._look(packed, problem.candidates, found, owner, effort)
+                near = found.worth > -_CLOSE * abs(found.bound)
+                keys = [candidate.key for candidate in problem.candidates]
+                joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
+            if found is not None:
+                self._look(packed, problem.candidates, found, owner, _THOROUGH)
+            if self.incumbent is None or self.bound > self.incumbent.most:
+                self.bound, self.incumbent = 0.0, None
+                return every
+            wanted = {owner[key] for key in self.incumbent.used}
+            if found is None:
+                raise OutOfTime
+            kept = found.bound - found.worth <= self.incumbent.most
+            wanted |= {
+                owner.get(candidate.key, candidate.key)
+                for candidate, worthy in zip(problem.candidates, kept, strict=True)
+                if worthy
+            }
+            for key in every:
+                if key in wanted:
+                    self.clock.check()
+                    staffed([key])
+                    some.add(key)
+        except OutOfTime:
+            if self.incumbent is None:
+                raise
+            self.whole = False
+            wanted = {owner[key] for key in self.incumbent.used}
+        return [key for key in every if key in wanted]
 
-def _priced(
-    problem: PlanningProblem,
-    settings: Settings,
-    clock: Clock,
-    questions: Sequence[Question] = (),
-    first: frozenset[str] = frozenset(),
-) -> _Priced | None:
-    """Prices all candidates; None where the relaxation has no optimum, or none in time. ``first`` is where
-    it starts."""
-    pricing = _Pricing(problem)
-    labels = pricing.first_labels()
-    worth = pricing.worth(labels, pricing.list_prices())
-    favoured = np.array([any(q.favours(c) for q in questions) for c in problem.candidates])
-    chosen = favoured | np.array([candidate.key in first for candidate in problem.candidates])
-    if not first:
-        chosen[_best(worth, _FIRST)] = True
-    while True:
-        # Ways that lead nowhere yet stay, so that no place is without a price that fits all candidates of the relaxation.
-        formulation = build(_only(problem, chosen), questions)
-        relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s))
-        if relaxed is None:
-            if chosen.all() or clock.left_s == 0.0:
-                return None
-            chosen[_best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
-            continue
-        labels = pricing.labels(formulation, relaxed, labels)
-        prices = pricing.unit_prices(formulation, relaxed)
-        worth = pricing.worth(labels, prices)
-        bound = relaxed.objective / formulation.scale.factor
-        missing = ~chosen & (worth > _NOTHING * abs(bound))
-        if not missing.any():
-            break
-        chosen[_best(np.where(missing, worth, -np.inf), min(_JOINING, int(missing.sum())))] = True
-    bound -= float(np.maximum(worth[~chosen], 0.0).sum())
-    near = np.flatnonzero(worth > -_NEAR * abs(bound))
-    worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
-    solved = frozenset(candidate.key for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
-    return _Priced(bound=bound, worth=worth, favoured=favoured, solved=solved)
+    def _look(
+        self,
+        packed: PlanningProblem,
+        mixed: Sequence[Candidate],
+        found: Priced,
+        owner: Collection[str],
+        effort: _Effort,
+    ) -> None:
+        """Look for a better plan among the operating points in a mixture of outlines and points; ``owner`` knows the
+        points."""
+        real = np.array([candidate.key in owner for candidate in mixed])
+        points = replace(found, worth=found.worth[real], favoured=found.favoured[real])
+        problem = replace(packed, candidates=tuple(candidate for candidate in mixed if candidate.key in owner))
+        plan = self._plan(problem, points, effort)
+        if plan is not None and (self.incumbent is None or plan.most < self.incumbent.most):
+            self.incumbent = plan
 
-
-def _incumbent(
-    problem: PlanningProblem, priced: _Priced, settings: Settings, clock: Clock, questions: Sequence[Question]
-) -> Incumbent | None:
-    """A plan over the best candidates; None where there is none, or none in time."""
-    count, rough = _TRIED * len(problem.demands), replace(settings, gap=max(settings.gap, _ROUGH))
-    while True:
-        tried = priced.favoured.copy()
-        tried[_best(priced.worth, count)] = True
-        formulation = build(_restricted(problem, tried), questions)
-        outcome = Clocked(solver=HIGHS, clock=clock).solve(formulation.model, rough)
-        found = None if outcome.values is None else Incumbent(formulation=formulation, outcome=outcome)
-        if found is not None and (found.most <= _POOR * priced.bound or tried.all() or clock.left_s == 0.0):
-            return found
-        if tried.all() or (found is None and outcome.termination != "infeasible"):
-            return found
-        count *= 3
+    def _plan(
+        self, problem: PlanningProblem, found: Priced, effort: _Effort, questions: Sequence[Question] = ()
+    ) -> Incumbent | None:
+        """A plan over the best candidates; None where there is none, or none in time."""
+        most, each = effort.most, effort.each
+        rough = replace(self.settings, gap=max(self.settings.gap, effort.gap), nodes=effort.nodes)
+        while True:
+            tried = found.favoured.copy()
+            tried[best(found.worth, most // 2)] = True
+            for demand in problem.demands:
+                count = max(1, most // 2 // len(problem.demands))
+                tried[_spread(problem, found.worth, demand.name, count, each)] = True
+            formulation = build(_restricted(problem, tried), questions)
+            outcome = Clocked(solver=HIGHS, clock=self.clock).solve(formulation.model, rough)
+            plan = None if outcome.values is None else Incumbent(formulation=formulation, outcome=outcome)
+            if plan is not None and (plan.most <= _POOR * found.bound or tried.all() or self.clock.left_s == 0.0):
+                return plan
+            if tried.all() or (plan is None and outcome.termination in ("interrupted", "error")):
+                return plan
+            most, each = 3 * most, 3 * each
 
 
 _SEEDS = 60
 """Pools that are staffed first, for a plan to measure the others by."""
-_ROUGH = 0.01
-"""Relative gap within which the incumbent is sought."""
-_NEAR = 0.25
-"""Candidates whose opening is sure to cost more, as a share of the bound, are priced no further."""
-_NOTHING = 1e-7
-"""What a candidate may earn and still not join the relaxation, as a share of the bound."""
+_CLOSE = 0.002
+"""An outline is staffed when it earns nearly something: its share of the bound."""
 
 
-def _best(worth: Vector, count: int) -> npt.NDArray[np.intp]:
-    """Positions of the highest values, the first of equals."""
-    order: npt.NDArray[np.intp] = np.argsort(-worth, kind="stable")
-    return order[:count]
-
-
-def _only(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
-    some = (candidate for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
-    return replace(problem, candidates=tuple(some))
+def _spread(problem: PlanningProblem, worth: Vector, name: str, count: int, each: int) -> list[int]:
+    """Positions of the highest values among candidates that serve a class, at most so many of each physical pool."""
+    seen: Counter[tuple[str, str]] = Counter()
+    result: list[int] = []
+    for k in best(worth, len(worth)).tolist():
+        candidate = problem.candidates[k]
+        if name in candidate.classes and seen[candidate.physical] < each:
+            seen[candidate.physical] += 1
+            result.append(k)
+            if len(result) == count:
+                break
+    return result
 
 
 def _restricted(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
-    some = _only(problem, chosen)
+    some = only(problem, chosen)
     return replace(some, candidates=tuple(connected(some.candidates)))
-
-
-class _Pricing:
-    """What opening each candidate would earn at given prices of places and units: arrays over all candidates.
-
-    A place is a class at a node of the stage graph; its label is the price of all requests of the class being there.
-    Prices and earnings are US dollars per hour.
-    """
-
-    def __init__(self, problem: PlanningProblem) -> None:
-        self.problem = problem
-        self.classes = {demand.name: c for c, demand in enumerate(problem.demands)}
-        rates = np.array([demand.rate for demand in problem.demands])
-        offers = {offer.name: offer for offer in problem.offers}
-        self.devices = {name: d for d, name in enumerate(offers)}
-        self.places: dict[Place, int] = {}
-        arcs, rows = [], []
-        for k, candidate in enumerate(problem.candidates):
-            offer = offers[candidate.device]
-            for arc in candidate.arcs:
-                c = self.classes[arc.request_class]
-                start, end = ((arc.request_class, node) for node in (arc.start, arc.end))
-                energy = 3600.0 * problem.demands[c].mean_rate * offer.busy_usd_per_unit_second
-                energy *= candidate.busy_s[arc.request_class] * float(candidate.units)
-                places = (self.places.setdefault(place, len(self.places)) for place in (start, end))
-                arcs.append((k, c, *places, energy))
-            for row in candidate.rows:
-                load = dict(row.load)
-                rows.append((k, row.setup, *(load.get(name, 0.0) for name in self.classes)))
-        table = np.array(arcs)
-        self.arc_owner, self.arc_class, self.arc_start, self.arc_end = table[:, :4].T.astype(np.intp)
-        self.arc_cost = table[:, 4]
-        table = np.array(rows).reshape(len(rows), 2 + len(rates))
-        self.row_owner, self.row_setup, self.row_load = table[:, 0].astype(np.intp), table[:, 1], table[:, 2:] * rates
-        self.units = np.array([float(candidate.units) for candidate in problem.candidates])
-        self.device = np.array([self.devices[candidate.device] for candidate in problem.candidates], dtype=np.intp)
-        self.owner = np.array([self.classes[name] for name, _ in self.places], dtype=np.intp)
-        self.stage = np.array([STATES.index(node.state) for _, node in self.places])
-        self.starts = np.array([node.sender is None and node.state != "done" for _, node in self.places])
-        self.ends = self.stage == len(STATES) - 1
-        chains: dict[Place, list[tuple[int, int]]] = {}
-        for (name, node), i in self.places.items():
-            chains.setdefault((name, Node(state=node.state, sender=node.sender)), []).append((node.level, i))
-        self.chains = {place: np.array(sorted(chain)) for place, chain in chains.items()}
-
-    def list_prices(self) -> Vector:
-        """What a unit in use costs at least, by device entry."""
-        offers = self.problem.offers
-        bought = [o.usd_per_hour if not o.owned else min(o.usd_per_hour, o.owned_usd_per_hour) for o in offers]
-        prices: Vector = np.array(bought) + np.array([offer.used_usd_per_hour for offer in offers])
-        return prices
-
-    def unit_prices(self, formulation: Formulation, relaxed: Relaxation) -> Vector:
-        """What a unit in use costs in the relaxation; at least, where it does not know the device entry."""
-        prices = self.list_prices()
-        for d, name in enumerate(formulation.sets.offers):
-            prices[self.devices[name]] = -relaxed.duals[f"used_{d}"] / formulation.scale.factor
-        return prices
-
-    def first_labels(self) -> Vector:
-        """Labels where every class goes its cheapest way, by itself, and every replica is full."""
-        replica = (self.units * self.list_prices()[self.device])[self.row_owner]
-        dearest = np.zeros((len(self.problem.candidates), len(self.classes)))
-        np.maximum.at(dearest, self.row_owner, replica[:, None] * self.row_load)
-        cost = dearest[self.arc_owner, self.arc_class] + self.arc_cost
-        labels = np.where(self.starts, 0.0, np.inf)
-        for state in range(len(STATES)):
-            for chain in self.chains.values():
-                if self.stage[chain[0, 1]] == state:
-                    labels[chain[:, 1]] = np.minimum.accumulate(labels[chain[:, 1]])
-            leaving = self.stage[self.arc_start] == state
-            np.minimum.at(labels, self.arc_end[leaving], (labels[self.arc_start] + cost)[leaving])
-        through = np.zeros(len(self.classes))
-        through[self.owner[self.ends]] = labels[self.ends]
-        result: Vector = labels - through[self.owner]
-        return result
-
-    def labels(self, formulation: Formulation, relaxed: Relaxation, before: Vector) -> Vector:
-        """Labels in the relaxation; places that it does not know keep their distance from where their class starts."""
-        sets, factor = formulation.sets, formulation.scale.factor
-        start = np.zeros(len(self.classes))
-        for c, name in enumerate(sets.demands):
-            start[self.classes[name]] = -relaxed.duals[f"demand_{c}"] / factor
-        moved = np.zeros(len(self.classes))
-        moved[self.owner[self.starts]] = (start[self.owner] - before)[self.starts]
-        labels: Vector = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
-        known: dict[Place, list[tuple[int, float]]] = {}
-        for row, place, level, *_ in hand_over_rows(sets):
-            known.setdefault(place, []).append((level, relaxed.duals.get(row, 0.0) / factor))
-        for place, duals in known.items():
-            chain = self.chains[place]
-            labels[chain[:, 1]] = [-sum(dual for later, dual in duals if later >= level) for level in chain[:, 0]]
-        return labels
-
-    def worth(self, labels: Vector, prices: Vector) -> Vector:
-        """An upper bound on what opening each candidate earns, rows taken one at a time, shape (candidates,)."""
-        gain, replica = self._gain(labels), self.units * prices[self.device]
-        left = np.maximum(gain[self.row_owner] - replica[self.row_owner, None] * self.row_load, 0.0).sum(axis=1)
-        result: Vector = gain.sum(axis=1) - replica
-        np.minimum.at(result, self.row_owner, left - replica[self.row_owner] * self.row_setup)
-        return result
-
-    def sharp_worth(
-        self, labels: Vector, prices: Vector, some: npt.NDArray[np.intp], settings: Settings, otherwise: Vector
-    ) -> Vector:
-        """What opening some candidates earns at most, all their rows together, by one linear programme: for each of them,
-        shares of the classes and a number of replicas. ``otherwise`` stands where there is no time for it."""
-        gain, replica = self._gain(labels)[some], (self.units * prices[self.device])[some]
-        count, classes = gain.shape
-        position = np.full(len(self.problem.candidates), -1)
-        position[some] = np.arange(count)
-        rows = np.flatnonzero(position[self.row_owner] >= 0)
-        owner = position[self.row_owner[rows]]
-        # Columns: the classes' shares of each candidate, then its replicas.
-        start = owner[:, None] * (classes + 1)
-        terms = np.concatenate((self.row_load[rows], -np.ones((len(rows), 1))), axis=1)
-        columns = start + np.arange(classes + 1)
-        used = terms != 0.0
-        found = HIGHS.linear(
-            Matrix(
-                names=tuple(str(i) for i in range(count * (classes + 1))),
-                cost=np.concatenate((-gain, replica[:, None]), axis=1).ravel(),
-                lower=np.tile(np.append(np.zeros(classes), 1.0), count),
-                upper=np.tile(np.append(np.ones(classes), np.inf), count),
-                integer=np.zeros(count * (classes + 1), dtype=bool),
-                row_names=tuple(str(i) for i in range(len(rows))),
-                row_lower=np.full(len(rows), -np.inf),
-                row_upper=-self.row_setup[rows],
-                starts=np.concatenate(([0], np.cumsum(used.sum(axis=1)))),
-                columns=columns[used],
-                coefficients=terms[used],
-                offset=0.0,
-            ),
-            settings,
-        )
-        if found is None:
-            return otherwise
-        values = found.values.reshape(count, classes + 1)
-        earned: Vector = (gain * values[:, :-1]).sum(axis=1) - replica * values[:, -1]
-        return np.minimum(otherwise, earned + _NOTHING * np.abs(replica * values[:, -1]))
-
-    def _gain(self, labels: Vector) -> Vector:
-        """What all requests of each class earn on the best arc of each candidate, shape (candidates, classes)."""
-        gain = np.zeros((len(self.problem.candidates), len(self.classes)))
-        earned = labels[self.arc_end] - labels[self.arc_start] - self.arc_cost
-        np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
-        return gain

@@ -14,6 +14,7 @@ import pytest
 
 import epd_opt
 from epd_models.candidate import Candidate
+from epd_opt import pricing
 from epd_opt import shortlist as module
 from epd_opt.backends import HIGHS, Clock, out_of_time
 from epd_opt.formulation import Question, build
@@ -22,7 +23,7 @@ from epd_opt.offering import Screen, offering
 from epd_opt.problem import Limits, PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import resolve
-from epd_opt.shortlist import Shortlist, shortlist, worth_staffing
+from epd_opt.shortlist import Scout, Shortlist
 from support.documents import modelled
 from support.problems import random_problem
 from support.solving import EXACT
@@ -33,13 +34,18 @@ PLENTY = 100.0
 @pytest.fixture
 def greedy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even tiny problems are shortlisted, candidate by candidate."""
-    for name, value in (("ENOUGH", 0), ("_FIRST", 2), ("_JOINING", 1), ("_TRIED", 3)):
-        monkeypatch.setattr(module, name, value)
+    for where, name, value in (
+        (module, "ENOUGH", 0),
+        (module, "_THOROUGH", replace(module._THOROUGH, most=6)),
+        (pricing, "FIRST", 2),
+        (pricing, "JOINING", 1),
+    ):
+        monkeypatch.setattr(where, name, value)
 
 
 def listed(problem: PlanningProblem, *questions: Question) -> Shortlist:
     """The shortlist of a problem, with all the time in the world."""
-    return shortlist(problem, EXACT, Clock(PLENTY), questions)
+    return Scout(settings=EXACT, clock=Clock(PLENTY)).shortlist(problem, questions)
 
 
 def objective(problem: PlanningProblem, *questions: Question) -> float | None:
@@ -215,7 +221,7 @@ def test_the_optimum_survives_where_few_pools_are_staffed(
     asked: list[tuple[int, int]] = []
 
     def screen(outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
-        keys = worth_staffing(outlines, staffed, EXACT, Clock(PLENTY))
+        keys = Scout(settings=EXACT, clock=Clock(PLENTY)).worth_staffing(outlines, staffed)
         asked.append((len(outlines.candidates), len(keys)))
         return keys
 
@@ -240,8 +246,8 @@ def test_bounds_over_outlines_hold_for_shipped_instances(name: str, monkeypatch:
         bounds.append(priced.bound)
         return priced
 
-    price = module._priced
-    monkeypatch.setattr(module, "_priced", noted)
+    price = module.priced
+    monkeypatch.setattr(module, "priced", noted)
     path = str(Path(__file__).parents[2] / "instances" / f"{name}.yaml")
     cost = epd_opt.solve(path).cost.usd_per_hour
     assert bounds

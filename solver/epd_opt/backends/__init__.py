@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from epd_opt.backends.base import EXACTNESS, Availability, Backend, Capabilities, Outcome, Relaxation, Settings, SolverFailed
+from epd_opt.backends.base import (
+    EXACTNESS,
+    Availability,
+    Backend,
+    Basis,
+    Capabilities,
+    Outcome,
+    Relaxation,
+    Settings,
+    SolverFailed,
+)
 from epd_opt.backends.cbc import Cbc
 from epd_opt.backends.clock import Clock, Clocked, OutOfTime, out_of_time
 from epd_opt.backends.cp_sat import CpSat
@@ -24,6 +34,7 @@ __all__ = [
     "HIGHS",
     "Availability",
     "Backend",
+    "Basis",
     "Capabilities",
     "Clock",
     "Clocked",

@@ -45,15 +45,15 @@ class Settings:
         Threads the solver may use.
     start : Mapping[str, float] or None
         Values of some or all variables to start from; solvers that cannot use them ignore them.
-    proving : bool
-        Whether ``start`` is thought to be hard to better, so that time is better spent on the bound; a hint as well.
+    nodes : int or None
+        Nodes of the search tree to look at; solvers that cannot count them look at all.
     """
 
     gap: float
     time_limit_s: float | None
     threads: int
     start: Mapping[str, float] | None = None
-    proving: bool = False
+    nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Outcome:
     Attributes
     ----------
     termination : Termination
-        Why the solver stopped; says nothing of the incumbent.
+        Why the solver stopped; says nothing of the incumbent. ``time_limit`` stands for a limit on nodes as well.
     values : Mapping[str, float] or None
         Values by variable name, whole where they must be, within their bounds and rows; None where there is no incumbent.
     objective, bound : float or None

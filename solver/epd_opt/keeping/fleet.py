@@ -26,7 +26,7 @@ from epd_opt.predict import class_times, reinforced
 from epd_opt.problem import Limits, PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
-from epd_opt.shortlist import shortlist
+from epd_opt.shortlist import Scout
 from epd_opt.solution import Solution, replica_counts, route
 from epd_opt.standing import units_of_a_replica
 
@@ -184,7 +184,7 @@ def serving(fleet: Fleet, resolved: Resolved, offered: Offering, solver: Clocked
         gap = wanted.gap if metered else max(wanted.gap, _LOOSE)
         settings = Settings(gap=gap, time_limit_s=None, threads=wanted.threads)
         question = within(fleet)
-        listed = shortlist(problem, settings, solver.clock, [question])
+        listed = Scout(settings=settings, clock=solver.clock).shortlist(problem, [question])
         formulation = build(listed.problem, [question])
         outcome = solver.solve(formulation.model, replace(settings, start=listed.start(formulation)))
         if outcome.termination == "infeasible":

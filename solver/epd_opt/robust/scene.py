@@ -12,7 +12,7 @@ from epd_opt.prune import connected
 from epd_opt.resolve import Resolved, nothing_asked, resolve
 from epd_opt.scenarios import Case, cases, hired_entries
 from epd_opt.search import Task
-from epd_opt.shortlist import shortlist, worth_staffing
+from epd_opt.shortlist import Scout
 
 Physical = tuple[str, str]
 
@@ -139,17 +139,21 @@ class _Screened:
 
     def screen(self, outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
         """As :data:`epd_opt.offering.Screen`."""
-        keys = set(worth_staffing(outlines, staffed, self.task.means.settings, self.task.means.clock))
+        keys = set(_scout(self.task).worth_staffing(outlines, staffed))
         some = _apart(outlines, self.hired)
         if some is not None:
 
             def hireable(wanted: Collection[str]) -> PlanningProblem:
                 return _on(staffed(wanted), self.hired)
 
-            keys |= set(worth_staffing(some, hireable, self.task.means.settings, self.task.means.clock))
+            keys |= set(_scout(self.task).worth_staffing(some, hireable))
         self.known = frozenset(one.physical for one in outlines.candidates)
         self.wanted = frozenset(one.physical for one in outlines.candidates if one.key in keys)
         return [one.key for one in outlines.candidates if one.key in keys]
+
+
+def _scout(task: Task) -> Scout:
+    return Scout(settings=task.means.settings, clock=task.means.clock)
 
 
 def _only(wanted: Collection[Physical]) -> Screen:
@@ -164,7 +168,7 @@ def _listed(
     for task, problem in zip(tasks, problems, strict=True):
         for one in (problem, _apart(problem, hired)):
             if one is not None:
-                pools |= _pools(shortlist(one, task.means.settings, task.means.clock).problem)
+                pools |= _pools(_scout(task).shortlist(one).problem)
     if all(_pools(problem) <= pools for problem in problems):
         return list(problems), False
     kept = [connected(one for one in problem.candidates if one.physical in pools) for problem in problems]

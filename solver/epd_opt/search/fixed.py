@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from epd_opt.document import Infeasibility
@@ -13,7 +13,7 @@ from epd_opt.problem import PlanningProblem
 from epd_opt.prune import connected
 from epd_opt.search.reinforcing import Beyond, beyond_limits
 from epd_opt.search.task import Found, NoPlan, Task
-from epd_opt.shortlist import shortlist, worth_staffing
+from epd_opt.shortlist import Scout
 
 
 def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
@@ -26,11 +26,8 @@ def cheapest(task: Task, multiple: float = 1.0) -> Found | NoPlan:
     SolverFailed
         See :meth:`epd_opt.search.task.Task.solve`.
     """
-
-    def screen(outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
-        return worth_staffing(outlines, staffed, task.means.settings, task.means.clock)
-
-    return cheapest_of(task, task.offering_at([multiple], screen), multiple)
+    scout = Scout(settings=task.means.settings, clock=task.means.clock)
+    return cheapest_of(task, task.offering_at([multiple], scout.worth_staffing), multiple, scout=scout)
 
 
 def cheapest_of(
@@ -41,6 +38,7 @@ def cheapest_of(
     questions: Sequence[Question] = (),
     pruned: PlanningProblem | None = None,
     diagnose: bool = True,
+    scout: Scout | None = None,
 ) -> Found | NoPlan:
     """The cheapest fleet, among what is on offer, that serves a multiple of the stated demand.
 
@@ -52,16 +50,21 @@ def cheapest_of(
         The pruned problem of an earlier search, every class of which has a way to its end.
     diagnose : bool
         Whether to look for the reasons where nothing is feasible.
+    scout : Scout, optional
+        With what it knows of the offering; without questions only.
     """
     why = unservable(task.resolved, offered) if pruned is None else None
     if why is not None:
         return NoPlan(why=why)
+    scout = scout or Scout(settings=task.means.settings, clock=task.means.clock)
+    if not scout.whole:
+        pruned = offered.problem
     problem = task.pruned(offered, multiple) if pruned is None else pruned
     problem = problem.at(multiple)
     first: Found | None = None
     refused: list[Beyond] = []
     while True:
-        found = _solved(task, offered, problem, multiple, questions, diagnose=diagnose and not refused)
+        found = _solved(task, offered, problem, multiple, questions, scout, diagnose=diagnose and not refused)
         if isinstance(found, NoPlan):
             infeasible = found.outcome is not None and found.outcome.termination == "infeasible"
             return NoPlan(why=refused[0].why, outcome=found.outcome) if refused and infeasible else found
@@ -75,6 +78,7 @@ def cheapest_of(
         task.means.say(f"without {', '.join(beyond.points)}, which needs more than there is")
         left = (candidate for candidate in problem.candidates if candidate.key not in beyond.points)
         problem = replace(problem, candidates=tuple(connected(left)))
+        scout = Scout(settings=task.means.settings, clock=task.means.clock)
 
 
 _MOST_REFUSED = 8
@@ -95,11 +99,12 @@ def _solved(
     problem: PlanningProblem,
     multiple: float,
     questions: Sequence[Question],
+    scout: Scout,
     *,
     diagnose: bool,
 ) -> Found | NoPlan:
     """The cheapest fleet by the rows of the candidates."""
-    listed = shortlist(problem, task.means.settings, task.means.clock, questions)
+    listed = scout.shortlist(problem, questions)
     formulation = build(listed.problem, questions)
     outcome = task.means.solve(formulation, replace(task.means.settings, start=listed.start(formulation)))
     outcome = listed.known(formulation, outcome)

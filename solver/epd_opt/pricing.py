@@ -1,0 +1,307 @@
+"""What opening a candidate would earn, by the prices of a linear relaxation.
+
+The relaxation is solved over a few candidates; its prices of requests at every point of their way tell what opening any
+other candidate would earn. Candidates that would earn something join, until none does: then the bound holds for all of
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from epd_models.candidate import STATES, Node
+from epd_opt.backends import HIGHS, Basis, Clock, Matrix, Relaxation, Settings
+from epd_opt.formulation import Formulation, Question, build
+from epd_opt.formulation.constraints.flow import hand_over_rows
+from epd_opt.problem import PlanningProblem
+
+Vector: TypeAlias = npt.NDArray[np.float64]
+Place: TypeAlias = tuple[str, Node]
+
+FIRST, JOINING = 150, 120
+"""Candidates that the relaxation starts with, and that join it at a time at least."""
+_SHARE = 0.5
+"""Candidates that join at a time at the most, beyond that: a share of those that are in already."""
+NEAR = 0.25
+"""Candidates whose opening is sure to cost more, as a share of the bound, are priced no further."""
+NOTHING = 1e-7
+"""What a candidate may earn and still not join the relaxation, as a share of the bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priced:
+    """What a relaxation says.
+
+    Attributes
+    ----------
+    bound : float
+        On every plan's cost, US dollars per hour.
+    worth : Vector
+        What opening each candidate earns at most, US dollars per hour; those that a question favours are worth more.
+    favoured : array of bool
+        Whether a question favours a candidate.
+    solved : frozenset of str
+        Keys of the candidates that the relaxation was solved over.
+    basis : Mapping[str, int]
+        Where the relaxation ended, by names that do not depend on which candidates it was solved over.
+    """
+
+    bound: float
+    worth: Vector
+    favoured: npt.NDArray[np.bool_]
+    solved: frozenset[str]
+    basis: Mapping[str, int]
+
+
+def priced(
+    problem: PlanningProblem,
+    settings: Settings,
+    clock: Clock,
+    questions: Sequence[Question] = (),
+    before: Priced | None = None,
+) -> Priced | None:
+    """Price all candidates; None where the relaxation has no optimum, or none in time. It starts from where one over much
+    the same candidates ended before."""
+    pricing = _Pricing(problem)
+    labels = pricing.first_labels()
+    worth = pricing.worth(labels, pricing.list_prices())
+    favoured = np.array([any(q.favours(c) for q in questions) for c in problem.candidates])
+    chosen = favoured.copy()
+    basis: Mapping[str, int] = {}
+    if before is None:
+        chosen[best(worth, FIRST)] = True
+    else:
+        chosen |= np.array([candidate.key in before.solved for candidate in problem.candidates])
+        basis = before.basis
+    while True:
+        # Ways that lead nowhere yet stay, so that no place is without a price that fits all candidates of the relaxation.
+        formulation = build(only(problem, chosen), questions)
+        names = _lasting_names(formulation)
+        start = Basis(
+            variables={name: basis[lasting] for name, lasting in names.variables.items() if lasting in basis},
+            rows={name: basis[lasting] for name, lasting in names.rows.items() if lasting in basis},
+        )
+        relaxed = HIGHS.relaxation(formulation.model, replace(settings, time_limit_s=clock.left_s), start if basis else None)
+        if relaxed is None:
+            if chosen.all() or clock.left_s == 0.0:
+                return None
+            chosen[best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
+            continue
+        basis = {names.variables[name]: status for name, status in relaxed.basis.variables.items()}
+        basis |= {names.rows[name]: status for name, status in relaxed.basis.rows.items()}
+        labels = pricing.labels(formulation, relaxed, labels)
+        prices = pricing.unit_prices(formulation, relaxed)
+        worth = pricing.worth(labels, prices)
+        bound = relaxed.objective / formulation.scale.factor
+        missing = ~chosen & (worth > NOTHING * abs(bound))
+        if not missing.any():
+            break
+        chosen[
+            best(np.where(missing, worth, -np.inf), min(max(JOINING, int(_SHARE * chosen.sum())), int(missing.sum())))
+        ] = True
+    bound -= float(np.maximum(worth[~chosen], 0.0).sum())
+    near = np.flatnonzero(worth > -NEAR * abs(bound))
+    worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
+    solved = frozenset(candidate.key for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
+    return Priced(bound=bound, worth=worth, favoured=favoured, solved=solved, basis=basis)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """For the names of a model's variables and rows, names that do not depend on the other candidates in the model."""
+
+    variables: Mapping[str, str]
+    rows: Mapping[str, str]
+
+
+_INDEXED = re.compile(r"(.+?)_(\d+)((?:_\d+)?)")
+"""A kind, the index of a candidate or of a device entry, and what else tells names of a kind apart."""
+_OF_ENTRIES = frozenset({"u", "b", "o", "used", "buy", "stock"})
+_LASTING = frozenset({"demand"})
+
+
+def _lasting_names(formulation: Formulation) -> _Names:
+    candidates = [candidate.key for candidate in formulation.sets.candidates]
+    entries = list(formulation.sets.offers)
+    places = {name: (place, level) for name, place, level, *_ in hand_over_rows(formulation.sets)}
+
+    def lasting(name: str) -> str:
+        if name in places:
+            return f"hand_over {places[name]}"
+        found = _INDEXED.fullmatch(name)
+        if found is None or found[1] in _LASTING:
+            return name
+        known = entries if found[1] in _OF_ENTRIES else candidates
+        index = int(found[2])
+        return f"{found[1]} {known[index]} {found[3]}" if index < len(known) else name
+
+    model = formulation.model
+    return _Names(
+        variables={variable.name: lasting(variable.name) for variable in model.variables()},
+        rows={row.name: lasting(row.name) for row in model.constraints()},
+    )
+
+
+def best(worth: Vector, count: int) -> npt.NDArray[np.intp]:
+    """Positions of the highest values, the first of equals."""
+    order: npt.NDArray[np.intp] = np.argsort(-worth, kind="stable")
+    return order[:count]
+
+
+def only(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningProblem:
+    """The problem over some of its candidates."""
+    some = (candidate for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
+    return replace(problem, candidates=tuple(some))
+
+
+class _Pricing:
+    """What opening each candidate would earn at given prices of places and units: arrays over all candidates.
+
+    A place is a class at a node of the stage graph; its label is the price of all requests of the class being there.
+    Prices and earnings are US dollars per hour.
+    """
+
+    def __init__(self, problem: PlanningProblem) -> None:
+        self.problem = problem
+        self.classes = {demand.name: c for c, demand in enumerate(problem.demands)}
+        rates = np.array([demand.rate for demand in problem.demands])
+        offers = {offer.name: offer for offer in problem.offers}
+        self.devices = {name: d for d, name in enumerate(offers)}
+        self.places: dict[Place, int] = {}
+        arcs, rows = [], []
+        for k, candidate in enumerate(problem.candidates):
+            offer = offers[candidate.device]
+            for arc in candidate.arcs:
+                c = self.classes[arc.request_class]
+                start, end = ((arc.request_class, node) for node in (arc.start, arc.end))
+                energy = 3600.0 * problem.demands[c].mean_rate * offer.busy_usd_per_unit_second
+                energy *= candidate.busy_s[arc.request_class] * float(candidate.units)
+                places = (self.places.setdefault(place, len(self.places)) for place in (start, end))
+                arcs.append((k, c, *places, energy))
+            for row in candidate.rows:
+                load = dict(row.load)
+                rows.append((k, row.setup, *(load.get(name, 0.0) for name in self.classes)))
+        table = np.array(arcs)
+        self.arc_owner, self.arc_class, self.arc_start, self.arc_end = table[:, :4].T.astype(np.intp)
+        self.arc_cost = table[:, 4]
+        table = np.array(rows).reshape(len(rows), 2 + len(rates))
+        self.row_owner, self.row_setup, self.row_load = table[:, 0].astype(np.intp), table[:, 1], table[:, 2:] * rates
+        self.units = np.array([float(candidate.units) for candidate in problem.candidates])
+        self.device = np.array([self.devices[candidate.device] for candidate in problem.candidates], dtype=np.intp)
+        self.owner = np.array([self.classes[name] for name, _ in self.places], dtype=np.intp)
+        self.stage = np.array([STATES.index(node.state) for _, node in self.places])
+        self.starts = np.array([node.sender is None and node.state != "done" for _, node in self.places])
+        self.ends = self.stage == len(STATES) - 1
+        chains: dict[Place, list[tuple[int, int]]] = {}
+        for (name, node), i in self.places.items():
+            chains.setdefault((name, Node(state=node.state, sender=node.sender)), []).append((node.level, i))
+        self.chains = {place: np.array(sorted(chain)) for place, chain in chains.items()}
+
+    def list_prices(self) -> Vector:
+        """What a unit in use costs at least, by device entry."""
+        offers = self.problem.offers
+        bought = [o.usd_per_hour if not o.owned else min(o.usd_per_hour, o.owned_usd_per_hour) for o in offers]
+        prices: Vector = np.array(bought) + np.array([offer.used_usd_per_hour for offer in offers])
+        return prices
+
+    def unit_prices(self, formulation: Formulation, relaxed: Relaxation) -> Vector:
+        """What a unit in use costs in the relaxation; at least, where it does not know the device entry."""
+        prices = self.list_prices()
+        for d, name in enumerate(formulation.sets.offers):
+            prices[self.devices[name]] = -relaxed.duals[f"used_{d}"] / formulation.scale.factor
+        return prices
+
+    def first_labels(self) -> Vector:
+        """Labels where every class goes its cheapest way, by itself, and every replica is full."""
+        replica = (self.units * self.list_prices()[self.device])[self.row_owner]
+        dearest = np.zeros((len(self.problem.candidates), len(self.classes)))
+        np.maximum.at(dearest, self.row_owner, replica[:, None] * self.row_load)
+        cost = dearest[self.arc_owner, self.arc_class] + self.arc_cost
+        labels = np.where(self.starts, 0.0, np.inf)
+        for state in range(len(STATES)):
+            for chain in self.chains.values():
+                if self.stage[chain[0, 1]] == state:
+                    labels[chain[:, 1]] = np.minimum.accumulate(labels[chain[:, 1]])
+            leaving = self.stage[self.arc_start] == state
+            np.minimum.at(labels, self.arc_end[leaving], (labels[self.arc_start] + cost)[leaving])
+        through = np.zeros(len(self.classes))
+        through[self.owner[self.ends]] = labels[self.ends]
+        result: Vector = labels - through[self.owner]
+        return result
+
+    def labels(self, formulation: Formulation, relaxed: Relaxation, before: Vector) -> Vector:
+        """Labels in the relaxation; places that it does not know keep their distance from where their class starts."""
+        sets, factor = formulation.sets, formulation.scale.factor
+        start = np.zeros(len(self.classes))
+        for c, name in enumerate(sets.demands):
+            start[self.classes[name]] = -relaxed.duals[f"demand_{c}"] / factor
+        moved = np.zeros(len(self.classes))
+        moved[self.owner[self.starts]] = (start[self.owner] - before)[self.starts]
+        labels: Vector = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
+        known: dict[Place, list[tuple[int, float]]] = {}
+        for row, place, level, *_ in hand_over_rows(sets):
+            known.setdefault(place, []).append((level, relaxed.duals.get(row, 0.0) / factor))
+        for place, duals in known.items():
+            chain = self.chains[place]
+            labels[chain[:, 1]] = [-sum(dual for later, dual in duals if later >= level) for level in chain[:, 0]]
+        return labels
+
+    def worth(self, labels: Vector, prices: Vector) -> Vector:
+        """An upper bound on what opening each candidate earns, rows taken one at a time, shape (candidates,)."""
+        gain, replica = self._gain(labels), self.units * prices[self.device]
+        left = np.maximum(gain[self.row_owner] - replica[self.row_owner, None] * self.row_load, 0.0).sum(axis=1)
+        result: Vector = gain.sum(axis=1) - replica
+        np.minimum.at(result, self.row_owner, left - replica[self.row_owner] * self.row_setup)
+        return result
+
+    def sharp_worth(
+        self, labels: Vector, prices: Vector, some: npt.NDArray[np.intp], settings: Settings, otherwise: Vector
+    ) -> Vector:
+        """What opening some candidates earns at most, all their rows together, by one linear programme: for each of them,
+        shares of the classes and a number of replicas. ``otherwise`` stands where there is no time for it."""
+        gain, replica = self._gain(labels)[some], (self.units * prices[self.device])[some]
+        count, classes = gain.shape
+        position = np.full(len(self.problem.candidates), -1)
+        position[some] = np.arange(count)
+        rows = np.flatnonzero(position[self.row_owner] >= 0)
+        owner = position[self.row_owner[rows]]
+        # Columns: the classes' shares of each candidate, then its replicas.
+        start = owner[:, None] * (classes + 1)
+        terms = np.concatenate((self.row_load[rows], -np.ones((len(rows), 1))), axis=1)
+        columns = start + np.arange(classes + 1)
+        used = terms != 0.0
+        found = HIGHS.linear(
+            Matrix(
+                names=tuple(str(i) for i in range(count * (classes + 1))),
+                cost=np.concatenate((-gain, replica[:, None]), axis=1).ravel(),
+                lower=np.tile(np.append(np.zeros(classes), 1.0), count),
+                upper=np.tile(np.append(np.ones(classes), np.inf), count),
+                integer=np.zeros(count * (classes + 1), dtype=bool),
+                row_names=tuple(str(i) for i in range(len(rows))),
+                row_lower=np.full(len(rows), -np.inf),
+                row_upper=-self.row_setup[rows],
+                starts=np.concatenate(([0], np.cumsum(used.sum(axis=1)))),
+                columns=columns[used],
+                coefficients=terms[used],
+                offset=0.0,
+            ),
+            settings,
+        )
+        if found is None:
+            return otherwise
+        values = found.values.reshape(count, classes + 1)
+        earned: Vector = (gain * values[:, :-1]).sum(axis=1) - replica * values[:, -1]
+        return np.minimum(otherwise, earned + NOTHING * np.abs(replica * values[:, -1]))
+
+    def _gain(self, labels: Vector) -> Vector:
+        """What all requests of each class earn on the best arc of each candidate, shape (candidates, classes)."""
+        gain = np.zeros((len(self.problem.candidates), len(self.classes)))
+        earned = labels[self.arc_end] - labels[self.arc_start] - self.arc_cost
+        np.maximum.at(gain, (self.arc_owner, self.arc_class), earned)
+        return gain
