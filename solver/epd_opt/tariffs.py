@@ -86,7 +86,7 @@ def _view(document: TariffDocument) -> RenderableType:
     parts.append(Padding(table, (1, 0, 0, 0), expand=False))
     if document.unpriced:
         parts.append(Text(f"without a price: {', '.join(printable(name) for name in document.unpriced)}"))
-    if any(row.fleet_units for row in document.tariffs):
+    if document.unit_costs:
         parts += _fleet(document)
     parts += [Text(f"warning: {printable(warning)}", style="yellow") for warning in document.warnings]
     return Group(*parts)
@@ -115,7 +115,8 @@ def _fleet(document: TariffDocument) -> list[RenderableType]:
                 money(row.fleet_usd_per_hour).removeprefix("$"),
                 *(money(usd).removeprefix("$") for usd in each),
             )
-    return [Padding(table, (1, 0, 0, 0), expand=False) for table in (whole, rows)]
+    tables = [whole, rows] if rows.row_count else [whole]
+    return [Padding(table, (1, 0, 0, 0), expand=False) for table in tables]
 
 
 def tariff_json_schema() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from epd_opt.hours import hours_of
 from epd_opt.instance import Instance
 from epd_opt.render import plan_text
 from epd_opt.report import report_html
+from epd_opt.tariffs import tariff_document, tariffs_text
 
 OFFICE = [0.2] * 8 + [0.6, 1, 1, 1, 0.8, 1, 1, 1, 1, 0.6] + [0.4] * 4 + [0.2] * 2
 PRICES: dict[str, dict[str, Any]] = {
@@ -305,6 +306,15 @@ def test_the_bill_is_one_for_the_day(plan: Plan) -> None:
     assert sum(line.upfront for line in lines) == pytest.approx(cost.upfront_usd)
     assert {(line.basis, line.quantity) for line in lines} == {("rent", 3.25), ("reserved", 2.0)}
     assert "8 at most" in next(line.reason for line in lines if line.basis == "rent")
+
+
+def test_units_of_service_are_those_of_the_mean_hour(plan: Plan) -> None:
+    """21 requests/s of 500 and 250 tokens on average over the day; the tariffs of a plan by the hour say so too."""
+    costs = {cost.unit: cost for cost in plan.document.unit_costs}
+    mean = 40 * sum(OFFICE) / 24
+    assert costs["request"].usd == pytest.approx(9.02 / (3600 * mean))
+    assert costs["million_output_tokens"].per_hour == pytest.approx(3600 * mean * 250 / 1e6)
+    assert "per million output tokens" in tariffs_text(tariff_document(plan.document))
 
 
 def test_the_text_tells_hours_commitment_and_single_tariffs(plan: Plan) -> None:
