@@ -173,8 +173,12 @@ def limiting(
         mends.append(Mend(change=relaxed.path, to=enough))
     reasons += _requirements(problem, solver, settings, questions)
     if not reasons:
-        names = ", ".join(relaxed.label for relaxed in found) or "stock"
+        unsold = [offer.name for offer in problem.offers if not offer.for_sale]
+        labels = [relaxed.label for relaxed in found] + (["limits.require"] if problem.limits.required else [])
+        names = ", ".join([*labels, *(f"{name} without a price" for name in unsold)]) or "stock"
         text = f"no plan keeps all limits together ({names}); relax several"
+        if unsold and not labels:
+            text = f"the owned units of {' and '.join(unsold)} are too few, and more have no price"
         if not decided:
             text = f"no plan keeps all limits ({names}); there was no time to find out which of them is in the way"
         reasons.append(Reason(limit=_first_limit(problem), text=text))
@@ -184,14 +188,22 @@ def limiting(
 def _requirements(
     problem: PlanningProblem, solver: Backend, settings: Settings, questions: Sequence[Question]
 ) -> list[Reason]:
-    """Devices that are required, without any one of which there is a plan."""
+    """Devices that are required, without any one of which, or without all of which, there is a plan."""
+    required = problem.limits.required
+
+    def possible(rest: Sequence[tuple[str, tuple[str, ...]]]) -> bool:
+        free = replace(problem, limits=replace(problem.limits, required=tuple(rest)))
+        return solver.solve(build(free, questions).model, replace(settings, gap=1.0)).values is not None
+
     found = []
-    for one in problem.limits.required:
-        rest = tuple(other for other in problem.limits.required if other != one)
-        free = replace(problem, limits=replace(problem.limits, required=rest))
-        if solver.solve(build(free, questions).model, replace(settings, gap=1.0)).values is not None:
+    for one in required:
+        if possible([other for other in required if other != one]):
             text = f"limits.require asks for {one[0]}; there are plans, but none in which it serves anything"
             found.append(Reason(limit="require", text=text))
+    if not found and len(required) > 1 and possible([]):
+        names = " and ".join(name for name, _ in required)
+        text = f"limits.require asks for {names}; there are plans, but none in which all of them serve something"
+        found.append(Reason(limit="require", text=text))
     return found
 
 

@@ -190,14 +190,17 @@ def stood(nodes: Nodes, groups: Groups, bought: int, owned: int) -> list[Node]:
 
 
 def _apart(nodes: Nodes, groups: Groups, *, owned: bool) -> list[Node]:
-    """Groups in as few domains as first fit needs, each as large as what it holds."""
+    """Groups in as few domains as first fit needs, each as large as what it holds. A domain without room for a size has none
+    for it later."""
     domains: list[Counter[int]] = []
     for size in sorted(groups, reverse=True):
+        first = 0
         for _ in range(groups[size]):
-            held = next((one for one in domains if fits(nodes, {**one, size: one[size] + 1}, nodes.domain)), None)
-            if held is None:
-                domains.append(held := Counter())
-            held[size] += 1
+            while first < len(domains) and not fits(nodes, {**domains[first], size: domains[first][size] + 1}, nodes.domain):
+                first += 1
+            if first == len(domains):
+                domains.append(Counter())
+            domains[first][size] += 1
     return [Node(units=_units(nodes, held), owned=owned, groups=_present(held)) for held in domains]
 
 

@@ -28,6 +28,7 @@ from epd_models.transfer import Network
 from epd_models.workload import Images, RequestClass, Targets, Video
 from epd_opt import instance as user
 from epd_opt.address import format_path
+from epd_opt.countable import uncountable
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.nodes import Nodes
 from epd_opt.prices import Terms, stale, terms_of, usd
@@ -150,6 +151,8 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             warnings.append(nothing_asked(request.name))
     growth = 1.0 + instance.redundancy.headroom
     requests = tuple(sorted((_request(request, growth) for request in kept), key=lambda r: r.name))
+    if problems := list(uncountable(instance.workers, requests)):
+        raise InvalidInput(problems)
     if modelled:
         assumptions.append(
             Assumption(
@@ -428,7 +431,7 @@ def _offer(
             return None, refused
         warnings.append(f"{entry.name} {missing}: only the {entry.owned} owned units are on offer")
         stock = entry.owned
-    power_w, idle_w = _power(entry, device, warnings)
+    power_w, idle_w = _power(entry, device, warnings, limited=instance.limits.power_kw is not None)
     if terms is not None and terms.amount == 0:
         warnings.append(f"{entry.name} is offered at price 0")
     if terms is not None:
@@ -528,10 +531,10 @@ def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None
     return rack
 
 
-def _power(entry: user.DeviceEntry, device: Device | None, warnings: list[str]) -> tuple[float, float]:
+def _power(entry: user.DeviceEntry, device: Device | None, warnings: list[str], *, limited: bool) -> tuple[float, float]:
     """Nameplate and idle watts of one unit with its share of the host; figures of the instance are taken as they are."""
     if device is None:
-        if entry.power_w is None and (entry.price is None or entry.price.is_purchase):
+        if entry.power_w is None and (limited or entry.price is None or entry.price.is_purchase):
             warnings.append(f"{entry.name}: power is unknown and taken as 0; give devices.{entry.name}.power_w")
         power = entry.power_w or 0.0
         return power, power if entry.idle_power_w is None else entry.idle_power_w
@@ -603,7 +606,7 @@ def _entry(
         cuts=tuple(sorted(entry.parallelisms() or _cuts(model, device))),
         stages=entry.stages,
         power_w=offer.power_w,
-        idle_w=_power(entry, device, [])[1],
+        idle_w=_power(entry, device, [], limited=False)[1],
         stock=offer.stock,
         source=_source(entry.performance, subject, embedded),
     )

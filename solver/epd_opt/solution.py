@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pulp
 
 from epd_models.candidate import STATES, Arc, Candidate
-from epd_opt.backends import Backend, Outcome, Settings
+from epd_opt.backends import EXACTNESS, Backend, Outcome, Settings
 from epd_opt.formulation import Formulation
 from epd_opt.problem import PlanningProblem
 
@@ -64,11 +64,22 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
     """The canonical routing over a fixed fleet: least energy, then fixed weights that no two arcs share. Replicas that
     it does not need are left out.
 
+    Rows hold to a ten-millionth of a replica; where that is too much to ask, as of very large fleets, to what an answer of a
+    solver may be out by.
+
     Returns
     -------
     Solution or None
         None where the fleet cannot serve the demand.
     """
+    exact = _routed(formulation, counts, backend, settings, relative=0.0)
+    return exact or _routed(formulation, counts, backend, settings, relative=EXACTNESS)
+
+
+def _routed(
+    formulation: Formulation, counts: Mapping[int, int], backend: Backend, settings: Settings, *, relative: float
+) -> Solution | None:
+    """As :func:`route`, with rows that hold to a share of their fixed part."""
     sets, v = formulation.sets, formulation.variables
     fixed = {v.replicas[k]: float(counts.get(k, 0)) for k in range(len(sets.candidates))}
     fixed |= {v.open[k]: float(k in counts) for k in range(len(sets.candidates))}
@@ -87,7 +98,7 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
             continue
         constant = row.constant + sum(c * fixed[variable] for variable, c in terms.items() if variable in fixed)
         left = [(renamed[variable], c) for variable, c in terms.items() if variable in renamed]
-        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else 1e-7
+        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else max(1e-7, relative * abs(constant))
         model.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, row.name, -constant + tolerance))
     outcome = backend.solve(model, settings)
     if outcome.values is None or outcome.termination != "optimal":

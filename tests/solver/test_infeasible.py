@@ -137,10 +137,15 @@ def test_minimum_order() -> None:
 
 
 def test_two_limits_at_once() -> None:
-    """Where lifting no single limit helps, the reason names all of them."""
-    found = reason(workload=BUSY, devices=[{**A100, "stock": 1}], limits={"usd_per_hour": 2})
-    assert found.limit == "stock"
-    assert "stock of A100-80-SXM, limits.usd_per_hour" in found.text
+    """Where lifting no single limit helps, the reasons are those that must give way, and no others."""
+    document = instance(
+        workload=BUSY, devices=[{**A100, "stock": 1}], limits={"usd_per_hour": 2, "devices": 1000, "power_kw": 1000}
+    )
+    found = solve(document).infeasibility.reasons
+    assert [(r.limit, r.wanted) for r in found] == [("stock", 1.0), ("usd_per_hour", 2.0)]
+    assert "raising it alone is not enough; together with limits.usd_per_hour" in found[0].text
+    (listed,) = solve(document, mends=False).infeasibility.reasons
+    assert "stock of A100-80-SXM, limits.usd_per_hour" in listed.text
 
 
 def test_each_limit_that_is_enough_alone_is_a_reason() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -165,6 +166,19 @@ def test_what_is_held_has_a_place_for_every_group(nodes: Nodes) -> None:
             assert (
                 sum(node.units for node in placed if not node.owned) <= held.bought + -(-shared // nodes.chunk) * nodes.chunk
             )
+
+
+def test_thousands_of_groups_stand_as_few_do() -> None:
+    """Where units come one by one, groups stand by first fit, however many there are: in servers of eight, three fives to
+    three servers with a three beside each, and pairs where nothing else is left."""
+    few = stood(LOOSE, {2: 4, 3: 2, 5: 3}, 100, 0)
+    many = stood(LOOSE, {2: 8_000, 3: 4_000, 5: 6_000}, 100_000, 0)
+    assert Counter(tuple(node.groups.items()) for node in few) == {((3, 1), (5, 1)): 2, ((2, 1), (5, 1)): 1, ((2, 3),): 1}
+    assert Counter(tuple(node.groups.items()) for node in many) == {
+        ((3, 1), (5, 1)): 4_000,
+        ((2, 1), (5, 1)): 2_000,
+        ((2, 4),): 1_500,
+    }
 
 
 def test_groups_reach_over_the_trays_of_a_rack() -> None:

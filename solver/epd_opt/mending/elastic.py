@@ -55,7 +55,8 @@ def together(problem: PlanningProblem, solver: Backend, settings: Settings) -> l
     for i, relaxed in enumerate(limits):
         terms = relaxed.least(formulation)
         room = max(1.0, relaxed.wanted)
-        over = model.add_variable(f"over_{i}", 0)
+        most = sum(c * (v.upBound if c > 0 else v.lowBound) for v, c in terms) / room
+        over = model.add_variable(f"over_{i}", 0, max(0.0, most))
         model.addConstraint(
             pulp.LpAffineExpression([*((v, c / room) for v, c in terms), (over, -1.0)]) <= relaxed.wanted / room,
             f"elastic_{i}",

@@ -82,7 +82,7 @@ def knobs(reason: Reason, resolved: Resolved, offered: Offering) -> Iterator[Kno
         if stated is not None and reason.wanted and any(_of_class(r, name) for r in offered.rejections):
             yield from _sizes(stated)
     yield from _wishes(resolved.instance)
-    yield from _prices(resolved, offered)
+    yield from prices(resolved, offered)
     if name is not None:
         yield from _stages(resolved.instance)
         yield from _placements(resolved.instance)
@@ -97,11 +97,25 @@ def leaving_out(name: str) -> Change:
     return Change(path=path, to=0, text=f"class {name!r} left out")
 
 
+def not_required() -> Change:
+    """Requiring no devices."""
+    return Change(path="limits.require", to=[], text="no devices required")
+
+
 def _of_class(rejection: Any, name: str | None) -> bool:
     return bool(rejection.limit == "memory" and rejection.request_class == name)
 
 
 _TARGETS = {"ttft_ms": "TTFT", "itl_ms": "ITL", "e2e_ms": "end-to-end time"}
+
+
+def target(instance: user.Instance, path: str, value: float) -> Change | None:
+    """Another value for the target of a class at a path; None where the path is of no target."""
+    for stated in instance.workload.classes:
+        for key in _TARGETS:
+            if path == format_path(["workload", "classes", stated.name, "slo", key]):
+                return next((level.change(value) for level in _target(stated, key, None)), None)
+    return None
 
 
 def _target(
@@ -294,7 +308,7 @@ def _memory_fraction(resolved: Resolved) -> Iterator[Choice]:
         yield Choice(changes=(Change(path="engine.memory_fraction", to=_MOST_FRACTION, text=text),))
 
 
-def _prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
+def prices(resolved: Resolved, offered: Offering) -> Iterator[Choice]:
     """A price for every entry that has none: the catalogue's where it has one."""
     unpriced = {r.device for r in offered.rejections if r.limit == "no_price"}
     unpriced |= {offer.name for offer in resolved.offers if not offer.for_sale}
@@ -319,7 +333,7 @@ def _wishes(instance: user.Instance) -> Iterator[Choice]:
     """Devices allowed, or not asked for, and orders of any size."""
     limits = instance.limits
     if limits.require:
-        yield Choice(changes=(Change(path="limits.require", to=[], text="no devices required"),))
+        yield Choice(changes=(not_required(),))
     if limits.forbid:
         yield Choice(changes=(Change(path="limits.forbid", to=[], text="no devices forbidden"),))
     for entry in instance.devices:
@@ -339,6 +353,12 @@ def _stages(instance: user.Instance) -> Iterator[Choice]:
 def _placements(instance: user.Instance) -> Iterator[Choice]:
     if set(instance.placements) != set(PLACEMENTS):
         yield Choice(changes=(Change(path="placements", to=list(PLACEMENTS), text="all placements allowed"),))
+
+
+def all_ways(instance: user.Instance) -> tuple[Change, ...]:
+    """All stages, placements and hand-overs allowed at once."""
+    choices = (*_stages(instance), *_placements(instance), *_kv_pairs(instance))
+    return tuple(change for choice in choices for change in choice.changes)
 
 
 def _kv_pairs(instance: user.Instance) -> Iterator[Choice]:

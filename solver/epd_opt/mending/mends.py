@@ -11,11 +11,12 @@ from typing import Any
 from epd_opt.backends import Backend, Clock, OutOfTime, Settings
 from epd_opt.document import Infeasibility, Mend, PlanDocument, Reason
 from epd_opt.infeasible import progress, relaxations
+from epd_opt.instance import CostOverRange
 from epd_opt.mending.elastic import raised, together
-from epd_opt.mending.knobs import Knob, Level, knobs, leaving_out
+from epd_opt.mending.knobs import Knob, Level, all_ways, knobs, leaving_out, not_required, prices, target
 from epd_opt.mending.ladder import nearest, on_rung, rung_above
 from epd_opt.mending.trial import Attempt, Change, Changes, Trials
-from epd_opt.offering import offering
+from epd_opt.offering import Offering, offering
 from epd_opt.resolve import Resolved
 
 
@@ -56,8 +57,33 @@ def mended(
         note = "some changes were given up before it was clear whether they help" if search.trials.undecided else ""
     except OutOfTime:
         note = no_time
+    if search.together:
+        why = _naming(why, search.together, offered)
     singles = sorted(search.mends.values(), key=lambda mend: (mend.usd_per_hour or 0.0, mend.change))
     return why.model_copy(update={"mends": singles, "together": search.together, "note": note})
+
+
+def _naming(why: Infeasibility, raised_together: Sequence[Mend], offered: Offering) -> Infeasibility:
+    """Reasons that name the limits of the fleet that give way together, in place of one that lists all limits."""
+    if any(r.request_class is not None or r.wanted is not None for r in why.reasons):
+        return why
+    known = {relaxed.path: relaxed for relaxed in relaxations(offered.problem)}
+    labels = {mend.change: known[mend.change].label if mend.change in known else mend.change for mend in raised_together}
+    reasons = []
+    for mend in raised_together:
+        others = " and ".join(label for path, label in labels.items() if path != mend.change)
+        if mend.change in known:
+            one, to = known[mend.change], float(mend.to)
+            text = f"{one.label} is {one.wanted:g}; raising it alone is not enough; together with {others}, {to:g} is"
+            reasons.append(Reason(limit=one.limit, wanted=one.wanted, best_reachable=to, text=text))
+        elif mend.change == not_required().path:
+            names = " and ".join(name for name, _ in offered.problem.limits.required)
+            text = f"limits.require asks for {names}; without that, there is a plan only with a change of {others} as well"
+            reasons.append(Reason(limit="require", text=text))
+        else:
+            text = f"{mend.change} is missing; with a price, there is a plan only with a change of {others} as well"
+            reasons.append(Reason(limit="no_price", text=text))
+    return why.model_copy(update={"reasons": reasons})
 
 
 class _Search:
@@ -73,13 +99,14 @@ class _Search:
         """Look for mends of every reason, then for several together."""
         self._limits()
         of_fleet = not self._stranded()
-        if of_fleet and not self.mends:
-            self._several()
+        required = any(reason.limit == "require" for reason in self.why.reasons)
+        if of_fleet and not self.mends and not required:
+            self._several(openings=False)
         if self.thorough or not (self.mends or self.together):
             for reason in self._reasons():
                 self._reason(reason)
-        if not of_fleet and not self.mends:
-            self._several()
+        if not self.mends and not self.together:
+            self._several(openings=True)
         if not self.mends and not self.together:
             left = [leaving_out(name) for name in self._stranded()]
             kept = [self._keep([change]) for change in left]
@@ -148,6 +175,20 @@ class _Search:
         if wide.cost.usd_per_hour < _OUT_OF_PROPORTION * tight.cost.usd_per_hour:
             self._keep([more])
 
+    def _comfortable_together(self, found: Changes) -> None:
+        """As :meth:`_comfortable`, all targets of several changes a quarter looser, in place of the least."""
+        wider = tuple(
+            target(self.trials.resolved.instance, change.path, on_rung(rung_above(change.to * _COMFORT))) or change
+            if isinstance(change.to, int | float)
+            else change
+            for change in found
+        )
+        tight, wide = self.trials.plan(found), self.trials.plan(wider) if wider != found else None
+        if tight is None or wide is None or tight.cost is None or wide.cost is None:
+            return
+        if wide.cost.usd_per_hour < _OUT_OF_PROPORTION * tight.cost.usd_per_hour:
+            self._keep(wider)
+
     def _turned(self, knob: Knob, works: Callable[[Change], bool]) -> Change | None:
         """The least turn of a knob that works."""
 
@@ -178,8 +219,9 @@ class _Search:
             self.together = [_mend(change, plan) for change in changes]
         return True
 
-    def _several(self) -> None:
-        """What gives every class a way, and limits of the fleet on top where they still are in the way."""
+    def _several(self, *, openings: bool) -> None:
+        """What gives every class a way, and limits of the fleet on top where they still are in the way; ``openings`` where
+        raising limits is not enough."""
         changes: Changes = ()
         for name in self._stranded():
             if not self.trials.has_way(changes, name):
@@ -188,14 +230,41 @@ class _Search:
                     return
                 changes += tuple(change for change in way if change not in changes)
         if changes and self._keep(changes):
+            self._comfortable_together(changes)
             return
-        offer = self.trials.offer(changes)
-        assert offer is not None
         self.say("trying several limits together")
-        settings = Settings(gap=0.0, time_limit_s=None, threads=offer[0].instance.solver.threads)
-        more = together(offer[1].problem, self.solver, settings)
+        more = self._raised(changes)
+        for further in self._openings(changes) if openings and not more else ():
+            changes += further
+            more = self._raised(changes)
+            if more or self._keep(changes):
+                break
         if more:
             self._keep([*changes, *more])
+
+    def _raised(self, changes: Changes) -> list[Change]:
+        """Limits of the fleet to raise after changes, for the least demand that the objective may plan for."""
+        offer = self.trials.offer(changes)
+        if offer is None:
+            return []
+        instance, least = offer[0].instance, 1.0
+        if instance.objective == "goodput":
+            least = _ANY_GOODPUT
+        elif isinstance(instance.objective, CostOverRange):
+            least = instance.objective.rate_multiple[0]
+        settings = Settings(gap=0.0, time_limit_s=None, threads=instance.solver.threads)
+        return together(offer[1].problem.at(least), self.solver, settings)
+
+    def _openings(self, changes: Changes) -> Iterator[Changes]:
+        """What lets further fleets in where raising limits is not enough: nothing required, then prices for all entries."""
+        offer = self.trials.offer(changes)
+        if offer is None:
+            return
+        if offer[1].problem.limits.required:
+            yield (not_required(),)
+        priced = tuple(choice.changes[0] for choice in prices(*offer))
+        if priced:
+            yield priced
 
     def _way_out(self, before: Changes, name: str) -> Changes | None:
         """Changes, one after another, each of which brings a class past the limit that stops it; None where they lead
@@ -208,7 +277,9 @@ class _Search:
             further = partial(self._further, changes, reason)
             step = next((c for knob in knobs(reason, *offer) if (c := self._turned(knob, further)) is not None), None)
             if step is None:
-                return None
+                opened = all_ways(offer[0].instance)
+                every = (*changes, *opened)
+                return every[len(before) :] if opened and self.trials.has_way(every, name) else None
             changes = (*(change for change in changes if change.path != step.path), step)
         return None
 
@@ -222,6 +293,8 @@ class _Search:
         return now is None or progress(now) > progress(reason)
 
 
+_ANY_GOODPUT = 1e-3
+"""A multiple of the demand that counts as some goodput."""
 _MOST_STEPS = 4
 """Changes of one class that are looked for in a row."""
 _COMFORT = 1.25

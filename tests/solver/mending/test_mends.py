@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import epd_opt
+from epd_opt.backends import BACKENDS
 from epd_opt.document import Infeasibility, Mend
 from epd_opt.explain import explain
 from epd_opt.mending.ladder import on_rung, rung_below
@@ -162,6 +163,121 @@ def test_owned_units_without_a_price_are_not_multiplied() -> None:
     assert "devices.A100-80-SXM.stock" not in mends
     assert "devices.A100-80-SXM.price.usd_per_hour" in mends
     assert why.reasons[0].limit == "stock"
+
+
+DESK: dict[str, Any] = {
+    "schema": "epd-opt/instance/v1",
+    "candidates": {"modelled": False},
+    "workload": {
+        "classes": [
+            {"name": "chat", "rate_per_s": 9},
+            {"name": "album", "rate_per_s": 3, "images": {"count": 10, "tokens": 256}},
+        ]
+    },
+    "devices": [
+        {"sku": "big", "price": {"usd_per_hour": 4}},
+        {"sku": "small", "price": {"usd_per_hour": 0.5}},
+        {"sku": "idle", "price": {"usd_per_hour": 1}},
+    ],
+    "workers": [
+        {
+            "name": "language",
+            "sku": "big",
+            "devices": 1,
+            "stages": ["prefill", "decode"],
+            "max_rate_per_s": {"chat": 4, "album": 1.5},
+        },
+        {"name": "encoder", "sku": "small", "devices": 1, "stages": ["encode"], "max_rate_per_s": 1},
+    ],
+    "solver": {"gap": 0, "threads": 1},
+}
+
+TOGETHER: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "required": ({"limits": {"require": ["idle"]}}, ["require"], []),
+    "two required": (
+        {
+            "limits": {"require": ["idle", "other"]},
+            "devices": [*DESK["devices"], {"sku": "other", "price": {"usd_per_hour": 1}}],
+        },
+        ["require"],
+        [],
+    ),
+    "required and a budget": (
+        {"limits": {"require": ["idle"], "usd_per_hour": 2}},
+        ["require", "usd_per_hour"],
+        ["limits.require", "limits.usd_per_hour"],
+    ),
+    "SKUs and devices, of any goodput": (
+        {"objective": "goodput", "limits": {"skus": 1, "devices": 1}},
+        ["devices", "skus"],
+        ["limits.devices", "limits.skus"],
+    ),
+    "SKUs and a budget, of twice the rates": (
+        {
+            "objective": {"minimise": "cost_per_request", "rate_multiple": [2, 3]},
+            "limits": {"skus": 1, "usd_per_hour": 22},
+        },
+        ["usd_per_hour", "skus"],
+        ["limits.usd_per_hour", "limits.skus"],
+    ),
+    "no price and a budget": (
+        {
+            "devices": [{"sku": "big", "owned": 2}, {"sku": "small", "price": {"usd_per_hour": 3}}],
+            "limits": {"usd_per_hour": 0},
+        },
+        ["no_price", "usd_per_hour"],
+        ["devices.big.price.usd_per_hour", "limits.usd_per_hour"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOGETHER)
+def test_what_must_give_way_is_named_and_nothing_else(case: str) -> None:
+    """Requirements, numbers of SKUs and missing prices give way like limits, for the least demand that the objective allows."""
+    changes, limits, paths = TOGETHER[case]
+    why, mends = checked(DESK | changes)
+    assert [reason.limit for reason in why.reasons] == limits
+    assert [mend.change for mend in why.together] == paths
+    assert bool(mends) != bool(paths)
+
+
+def test_every_solver_raises_limits_together() -> None:
+    """CP-SAT takes bounded variables alone, and finds the limits to raise as the others do."""
+    for name in ("highs", "cp_sat"):
+        if not BACKENDS[name].availability().usable:
+            continue
+        document = instance(
+            devices=[{**A100, "stock": 1}], limits={"usd_per_hour": 2}, solver={"name": name, "gap": 0.0, "threads": 1}
+        )
+        found = epd_opt.solve(document).infeasibility
+        assert [(mend.change, mend.to) for mend in found.together] == [
+            ("devices.A100-80-SXM.stock", 3),
+            ("limits.usd_per_hour", 5.7),
+        ]
+
+
+def test_stages_and_placements_allowed_together() -> None:
+    """Images where neither stages nor placements encode: both changes together do, and the class need not be left out."""
+    album = chat("album", rate_per_s=2, images={"count": 4, "width_px": 896, "height_px": 896})
+    document = instance(album, model="Qwen2.5-VL-7B", devices=[{**A100, "stages": ["prefill", "decode"]}])
+    why, mends = checked(document)
+    assert not mends
+    assert [mend.change for mend in why.together] == ["devices.A100-80-SXM.stages", "placements"]
+
+
+def test_targets_raised_together_are_not_at_the_edge_of_what_devices_reach() -> None:
+    """Just within reach, 27,000 devices would serve what a few do with both targets a quarter looser."""
+    document = instance(chat(slo={"ttft_ms": 2}), model="Llama-3.1-70B")
+    why, _ = checked(document)
+    assert why.together[0].usd_per_hour is not None
+    assert why.together[0].usd_per_hour < 500
+
+
+def test_stock_for_very_large_fleets() -> None:
+    """A million requests/s take more than a hundred thousand devices: the stock for them is a mend like any other."""
+    document = instance(chat(rate_per_s=1e6), devices=[{**A100, "stock": 1}])
+    (mend,) = epd_opt.solve(document).infeasibility.mends
+    assert (mend.change, mend.to > 100_000) == ("devices.A100-80-SXM.stock", True)
 
 
 def test_class_that_no_worker_serves() -> None:
