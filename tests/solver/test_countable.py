@@ -32,7 +32,7 @@ def instance(rates: Any, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_rate_that_takes_too_many_replicas_to_count_is_refused(rates: Any, path: str) -> None:
-    """Beyond ten million replicas of a worker for a class, the worker, the class and the number are named; 0 is meant as none."""
+    """Beyond ten million replicas of a worker for a class, worker, class and number are named."""
     with pytest.raises(InvalidInput) as caught:
         epd_opt.solve(instance(rates))
     assert path in str(caught.value)

@@ -233,7 +233,7 @@ TOGETHER: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
 
 @pytest.mark.parametrize("case", TOGETHER)
 def test_what_must_give_way_is_named_and_nothing_else(case: str) -> None:
-    """Requirements, numbers of SKUs and missing prices give way like limits, for the least demand that the objective allows."""
+    """Requirements, numbers of SKUs and missing prices give way like limits, for the least demand allowed."""
     changes, limits, paths = TOGETHER[case]
     why, mends = checked(DESK | changes)
     assert [reason.limit for reason in why.reasons] == limits
