@@ -312,6 +312,14 @@ def loop_settings(context: Context, entry: Entry, cut: Parallelism, build: Build
             for target in targets:
                 pool = build(context, entry, cut, Settings(itl_level_s=target, batch=batch, portion=portion))
                 points = _levels(pool, target)
+                near = points
+                for _ in range(_CLOSER):
+                    if not near or not _full(pool, near[0]):
+                        break
+                    # Occupancy spreads less at the level found than at the one it was found for: more sequences fit.
+                    pool = build(context, entry, cut, Settings(itl_level_s=near[0].level, batch=batch, portion=portion))
+                    near = _levels(pool, target)
+                    points = list(dict.fromkeys(near + points))
                 result += [
                     Settings(
                         itl_level_s=point.level,
@@ -362,6 +370,16 @@ def _levels(pool: Pool, strictest_s: float) -> list[LoopPoint]:
     return points + swifter
 
 
+def _full(pool: Pool, point: LoopPoint) -> bool:
+    """Whether it is memory or the number of sequences that asks for most replicas at a point."""
+    assert pool.loop is not None
+    rates = {hop.name: hop.load.request.rate for hop in pool.hops}
+    most = max(point.rows(pool.loop), key=lambda row: row.need(rates))
+    return most.kind in ("kv_memory", "sequences")
+
+
+_CLOSER = 3
+"""Times that levels are sought anew for the occupancy at the level found."""
 _LEVELS = 4
 _SWIFTER = (0.5, 0.2)
 """Levels beside the best one, as shares of its distance from the shortest iteration."""
