@@ -219,6 +219,24 @@ def test_a_looser_interval_keeps_swift_loops_on_offer() -> None:
     assert hourly(with_targets(document, "itl_ms", 3)) <= hourly(document)
 
 
+def test_few_sequences_do_not_make_a_looser_interval_dear() -> None:
+    """Where the number of sequences binds, occupancy is taken at the level that is kept, not at the loosest allowed: a pool
+    costs at most one level's width more at 100 ms than at 60."""
+    pages = {"text_tokens": 9000, "output_tokens": 1024, "images": {"count": 10, "tokens": 256, "source_megapixels": 3.7}}
+    document = {
+        "schema": "epd-opt/instance/v1",
+        "name": "few-sequences",
+        "model": "Qwen3.5-122B-A10B",
+        "engine": {"name": "vllm", "max_sequences": 128, "max_batched_tokens": 131072, "memory_fraction": 0.85},
+        "precision": {"weights": "nvfp4", "kv_cache": "fp8", "encoder": "bf16"},
+        "workload": {"classes": [{"name": "pages", "rate_per_s": 100, **pages, "slo": {"ttft_ms": 3000, "itl_ms": 60}}]},
+        "devices": [{"sku": "GB200", "price": {"usd_per_hour": 4.54}, "tensor_parallel": [1]}],
+        "placements": ["shared"],
+        "network": {"gbit_per_s_per_device": 20},
+    }
+    assert hourly(with_targets(document, "itl_ms", 5 / 3)) <= hourly(document) * 1.03
+
+
 def test_more_of_everything_costs_more_on_modelled_workers() -> None:
     """Twice and four times the rates cost no less, and less than twice and four times as much."""
     costs = []
