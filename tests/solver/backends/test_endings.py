@@ -113,6 +113,39 @@ def test_a_limit_that_is_over_before_the_solve_stops_without_numbers() -> None:
     assert (plan.status, plan.document.cost, plan.document.pools) == ("stopped", None, [])
 
 
+@pytest.mark.parametrize("limit_s", [0.001, 3.0])
+@pytest.mark.parametrize("price", [0.0, 1.5])
+@pytest.mark.parametrize("name", USABLE)
+def test_free_and_equal_devices_have_numbers_only_with_a_plan(name: str, price: float, limit_s: float) -> None:
+    """Six equal SKUs, free or not: a millisecond leaves nothing; what three seconds leave has devices for its cost, and a
+    bound that a proof meets."""
+    workload = {"classes": [{"name": name, "rate_per_s": rate} for name, rate in (("chat", 7.7), ("mail", 20.3))]}
+    plan = epd_opt.solve(
+        hard_instance(skus=6, classes=2)
+        | {
+            "workload": workload,
+            "devices": [{"sku": f"S{i}", "price": {"usd_per_hour": price}, "stock": 40} for i in range(6)],
+            "workers": [
+                {"name": f"w{i}", "sku": f"S{i}", "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 2}
+                for i in range(6)
+            ],
+            "solver": {"name": name, "gap": 0.0, "time_limit_s": limit_s, "threads": 1},
+        }
+    )
+    document = plan.document
+    used = sum(use.used for use in document.devices.values())
+    if limit_s < 1.0 or plan.status == "stopped":
+        assert (plan.status, document.cost, document.pools, used) == ("stopped", None, [], 0)
+        return
+    assert plan.status in ("optimal", "feasible")
+    assert used >= 14
+    assert plan.cost.usd_per_hour == pytest.approx(price * used)
+    assert plan.cost.bound_usd_per_hour <= plan.cost.usd_per_hour
+    if plan.status == "optimal":
+        assert used == 14
+        assert plan.cost.bound_usd_per_hour == pytest.approx(plan.cost.usd_per_hour)
+
+
 @pytest.mark.parametrize("name", USABLE)
 def test_a_limit_on_a_hard_instance_holds(name: str) -> None:
     """Two seconds on an instance that takes much longer: a plan that is not proved, or none, within two seconds more."""
