@@ -179,7 +179,7 @@ class _Search:
         """As :meth:`_comfortable`, all targets of several changes a quarter looser, in place of the least."""
         wider = tuple(
             target(self.trials.resolved.instance, change.path, on_rung(rung_above(change.to * _COMFORT))) or change
-            if isinstance(change.to, int | float)
+            if isinstance(change.to, int | float) and change.to > 0
             else change
             for change in found
         )
@@ -220,14 +220,12 @@ class _Search:
         return True
 
     def _several(self, *, openings: bool) -> None:
-        """What gives every class a way, and limits of the fleet on top where they still are in the way; ``openings`` where
-        raising limits is not enough."""
+        """What gives every class a way, or leaves it out where nothing does, and limits of the fleet on top where they still
+        are in the way; ``openings`` where raising limits is not enough."""
         changes: Changes = ()
         for name in self._stranded():
             if not self.trials.has_way(changes, name):
-                way = self.ways.get(name) or self._way_out(changes, name)
-                if way is None:
-                    return
+                way = self.ways.get(name) or self._way_out(changes, name) or (leaving_out(name),)
                 changes += tuple(change for change in way if change not in changes)
         if changes and self._keep(changes):
             self._comfortable_together(changes)
