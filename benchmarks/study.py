@@ -5,7 +5,7 @@ Usage: python benchmarks/study.py [INSTANCE] [--only prices|stock|demand] [--wor
 Each study has 200 points in two dimensions, solved by N processes: prices move (20 of the second device by 10 of the
 first), stock and price (10 by 20), or demand (the rate of the last class by its images, 10 by 20). Beside each, some of its
 points are solved by `epd_opt.solve` alone in one process, with the cards already loaded. Times are processor seconds but for
-the wall's; ratios hold within one run on one machine.
+the wall's; ratios hold within one run on one machine. ``solved`` counts the points that were planned by themselves.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def main() -> None:
     instance = epd_opt.read(options.instance, overrides=["solver.threads=1"])
     document = instance.document()
     epd_opt.solve(instance)
-    print(f"{'study':8} {'points':>6} {'wall s':>7} {'cpu s':>7} {'cpu s/point':>12} {'alone':>7} {'times':>6}")
+    print(
+        f"{'study':8} {'points':>6} {'solved':>6} {'wall s':>7} {'cpu s':>7} {'cpu s/point':>12} {'alone':>7} {'times':>6}"
+    )
     for name, vary in studies(document).items():
         if options.only not in (None, name):
             continue
@@ -76,8 +78,9 @@ def main() -> None:
             if abs(costs[0] - costs[1]) > 2.0 * instance.solver.gap * max(costs):
                 print(f"  differs at {point.at}: {costs[0]} and {costs[1]}")
         alone = (time.process_time() - start_alone) / len(solved)
-        each = used / len(points)
-        print(f"{name:8} {len(points):6} {wall:7.1f} {used:7.1f} {each:12.3f} {alone:7.3f} {alone / each:6.2f}", flush=True)
+        each, planned = used / len(points), sum(point.found == "solved" for point in points)
+        row = f"{name:8} {len(points):6} {planned:6} {wall:7.1f} {used:7.1f} {each:12.3f} {alone:7.3f} {alone / each:6.2f}"
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

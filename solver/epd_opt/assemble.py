@@ -28,7 +28,7 @@ from epd_opt.economics import prices_dated, served, tariffs, unit_costs
 from epd_opt.instance import instance_sha256
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
-from epd_opt.problem import PlanningProblem
+from epd_opt.problem import Offer, PlanningProblem
 from epd_opt.resolve import Resolved
 from epd_opt.search import Found
 from epd_opt.solution import PoolSolution, Solution
@@ -69,23 +69,14 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     standing = standing_pools(problem, solution)
     devices = device_uses(problem, fleet, standing)
     units = [float(unit) for unit in pool_units(problem, solution.pools)]
-    serving = what_serves(resolved, offered, solution, _pool_costs(solution.pools, units, fleet))
+    entries = [pool.candidate.device for pool in solution.pools]
+    serving = what_serves(resolved, offered, solution, pool_costs(entries, units, fleet))
     return plan_document(
         resolved,
         outcome,
         start,
         status="optimal" if proved else "feasible",
-        cost=doc.Cost(
-            usd_per_hour=cost,
-            usd_per_request=cost / requests if requests > 0 else None,
-            usd_per_month=cost * HOURS_PER_MONTH,
-            capex_usd=math.fsum(problem.offer(name).capex_usd * held.bought for name, held in fleet.items()),
-            power_kw=math.fsum(problem.offer(name).power_w * held.installed for name, held in fleet.items()) / 1e3,
-            bound_usd_per_hour=bound,
-            gap=gap,
-            billed_usd_per_hour=math.fsum(use.billed_usd_per_hour or 0.0 for use in devices.values()),
-            upfront_usd=math.fsum(problem.offer(name).upfront_usd * held.bought for name, held in fleet.items()),
-        ),
+        cost=fleet_cost({name: problem.offer(name) for name in fleet}, fleet, requests, bound, gap),
         pools=serving.pools,
         classes=serving.classes,
         devices=devices,
@@ -95,6 +86,36 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
         goodput=found.goodput,
         rate_multiple=searched,
         warnings=[*found.warnings, *serving.warnings],
+    )
+
+
+def fleet_cost(
+    offers: Mapping[str, Offer], fleet: Mapping[str, Holding], requests_per_hour: float, bound: float, gap: float
+) -> doc.Cost:
+    """What a fleet costs, as documents have it.
+
+    Parameters
+    ----------
+    offers, fleet : mapping
+        Terms and holdings by device entry.
+    requests_per_hour : float
+        Of all classes, on average.
+    bound : float
+        US dollars per hour that no plan costs less than.
+    """
+    cost = total_usd_per_hour(fleet)
+    return doc.Cost(
+        usd_per_hour=cost,
+        usd_per_request=cost / requests_per_hour if requests_per_hour > 0 else None,
+        usd_per_month=cost * HOURS_PER_MONTH,
+        capex_usd=math.fsum(offers[name].capex_usd * held.bought for name, held in fleet.items()),
+        power_kw=math.fsum(offers[name].power_w * held.installed for name, held in fleet.items()) / 1e3,
+        bound_usd_per_hour=bound,
+        gap=gap,
+        billed_usd_per_hour=math.fsum(
+            billed_usd_per_hour(offers[name], held.bought, held.usd_per_hour) for name, held in fleet.items()
+        ),
+        upfront_usd=math.fsum(offers[name].upfront_usd * held.bought for name, held in fleet.items()),
     )
 
 
@@ -273,16 +294,18 @@ def _unique_names(pools: Iterable[PoolSolution]) -> list[str]:
     return names
 
 
-def _pool_costs(pools: Iterable[PoolSolution], units: list[float], fleet: Mapping[str, Holding]) -> list[float]:
-    """Each entry's cost, idle and unused units included, shared over its pools by the units they take."""
-    pools = list(pools)
+def pool_costs(entries: Sequence[str], units: Sequence[float], fleet: Mapping[str, Holding]) -> list[float]:
+    """Each entry's cost, idle and unused units included, shared over its pools by the units they take.
+
+    Parameters
+    ----------
+    entries, units : sequence
+        Device entry, and units with those of spares, of each pool.
+    """
     total: dict[str, float] = {}
-    for pool, unit in zip(pools, units, strict=True):
-        total[pool.candidate.device] = total.get(pool.candidate.device, 0.0) + unit
-    return [
-        fleet[pool.candidate.device].usd_per_hour * unit / total[pool.candidate.device]
-        for pool, unit in zip(pools, units, strict=True)
-    ]
+    for entry, unit in zip(entries, units, strict=True):
+        total[entry] = total.get(entry, 0.0) + unit
+    return [fleet[entry].usd_per_hour * unit / total[entry] for entry, unit in zip(entries, units, strict=True)]
 
 
 def _pool(

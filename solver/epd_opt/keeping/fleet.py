@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pulp
@@ -106,11 +106,17 @@ class Kept:
         Where it is feasible.
     reasons : tuple of Reason
         Why it is not, as far as that shows without further search.
+    held : mapping
+        Where it is feasible: how its units are held, by device entry.
+    busy : mapping
+        Likewise, unit-seconds of work per second, at mean rates.
     """
 
     feasible: bool | None
     usd_per_hour: float | None = None
     reasons: tuple[Reason, ...] = ()
+    held: Mapping[str, Holding] = field(default_factory=dict)
+    busy: Mapping[str, float] = field(default_factory=dict)
 
 
 def offered_to(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Offering:
@@ -132,7 +138,14 @@ def among(fleet: Fleet, offered: Offering) -> Offering:
     return replace(offered, problem=replace(offered.problem, candidates=ours))
 
 
-def kept(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | None = None) -> Kept:
+def kept(
+    fleet: Fleet,
+    resolved: Resolved,
+    solver: Clocked,
+    offered: Offering | None = None,
+    *,
+    serve: Callable[[], Solution | Kept] | None = None,
+) -> Kept:
     """Whether a fleet serves an instance within its targets and limits, with routing and operating points free, and what
     it costs at the instance's terms.
 
@@ -143,6 +156,8 @@ def kept(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | 
     ----------
     offered : Offering, optional
         All operating points of the fleet's pools at the instance, where they are at hand.
+    serve : callable, optional
+        Asked in place of :func:`serving`, which it has to agree with.
 
     Raises
     ------
@@ -152,19 +167,23 @@ def kept(fleet: Fleet, resolved: Resolved, solver: Clocked, offered: Offering | 
     held, missing = _held(fleet, resolved)
     if missing:
         return Kept(feasible=False, reasons=tuple(missing))
-    solution = serving(fleet, resolved, offered or offered_to(fleet, resolved, solver), solver)
+    ask = serve or (lambda: serving(fleet, resolved, offered or offered_to(fleet, resolved, solver), solver))
+    solution = ask()
     if not isinstance(solution, Solution):
         return solution
-    cost = _cost(held, resolved, solution)
+    busy = _busy(held, resolved, solution)
+    cost = _cost(held, resolved, busy)
     broken = list(_limits(held, resolved, cost))
-    return Kept(feasible=False, reasons=tuple(broken)) if broken else Kept(feasible=True, usd_per_hour=cost)
+    if broken:
+        return Kept(feasible=False, reasons=tuple(broken))
+    return Kept(feasible=True, usd_per_hour=cost, held=held, busy=busy)
 
 
 def idle_cost(fleet: Fleet, resolved: Resolved) -> float | None:
     """What a fleet costs per hour at an instance's terms, without the energy of any work; None where its units are not to
     be had."""
     held, missing = _held(fleet, resolved)
-    return None if missing else _cost(held, resolved, Solution(pools=(), ways={}))
+    return None if missing else _cost(held, resolved, dict.fromkeys(held, 0.0))
 
 
 def serving(fleet: Fleet, resolved: Resolved, offered: Offering, solver: Clocked) -> Solution | Kept:
@@ -273,8 +292,12 @@ def _held(fleet: Fleet, resolved: Resolved) -> tuple[dict[str, Holding], list[Re
     return cheapest_holdings(problem, fleet.units, groups), []
 
 
-def _cost(held: Mapping[str, Holding], resolved: Resolved, solution: Solution) -> float:
+def _cost(held: Mapping[str, Holding], resolved: Resolved, busy: Mapping[str, float]) -> float:
     offers = {offer.name: offer for offer in resolved.offers}
+    return math.fsum(h.usd_per_hour + energy_usd_per_hour(offers[name], h.used, busy[name]) for name, h in held.items())
+
+
+def _busy(held: Mapping[str, Holding], resolved: Resolved, solution: Solution) -> dict[str, float]:
     means = {demand.name: demand.mean_rate / demand.rate for demand in resolved.demands}
     busy = dict.fromkeys(held, 0.0)
     for pool in solution.pools:
@@ -282,7 +305,7 @@ def _cost(held: Mapping[str, Holding], resolved: Resolved, solution: Solution) -
         busy[candidate.device] += sum(
             rate * means[name] * candidate.busy_s[name] * float(candidate.units) for name, rate in pool.serves().items()
         )
-    return math.fsum(h.usd_per_hour + energy_usd_per_hour(offers[name], h.used, busy[name]) for name, h in held.items())
+    return busy
 
 
 def _limits(held: Mapping[str, Holding], resolved: Resolved, cost: float) -> Iterator[Reason]:

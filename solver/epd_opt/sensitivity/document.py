@@ -57,6 +57,11 @@ class Point(_Part):
     )
     reasons: list[Reason] = Field(default=[], description="Why no fleet at all serves the point, as far as looked for.")
     error: str | None = Field(default=None, description="What went wrong at the point, and at no other.")
+    found: Literal["solved", "between"] = Field(
+        default="solved",
+        description="solved: the point was planned by itself; between: not, as along prices alone the points on both sides "
+        "of it prove its plan: no plan costs less than the straight line between what is proved of those two.",
+    )
 
 
 class SwitchPoint(_Part):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from epd_opt._version import __version__
 from epd_opt.errors import UsageError
-from epd_opt.sensitivity.point import Job
+from epd_opt.sensitivity.point import Answer, Job
+from epd_opt.sensitivity.spending import Spending
 
 _FINAL = ("optimal", "feasible", "infeasible")
 
@@ -28,8 +30,9 @@ def _sha256(content: Any) -> str:
 class Journal:
     """The file ``points.jsonl`` of a folder.
 
-    Each line is ``{"study": HASH, "point": POINT}``. Points of the same hash and place are not solved again, unless they
-    had failed or were stopped; lines of other studies stay as they are.
+    Each line is ``{"study": HASH, "point": POINT, "paid": {"plan": ..., "kept": ...}}``, the last of them what the fleets
+    are paid for. Points of the same hash and place are not solved again, unless they had failed or were stopped; lines of
+    other studies stay as they are. Points that were not solved but follow from others are written for the reader alone.
 
     Raises
     ------
@@ -39,7 +42,8 @@ class Journal:
 
     def __init__(self, folder: Path, study: str) -> None:
         self._path, self._study = folder / "points.jsonl", study
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, Answer] = {}
+        self._followed: set[str] = set()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
@@ -56,19 +60,30 @@ class Journal:
             entry = json.loads(line)
         except ValueError:
             return
-        if isinstance(entry, dict) and entry.get("study") == self._study and entry["point"]["status"] in _FINAL:
+        if not isinstance(entry, dict) or entry.get("study") != self._study or "paid" not in entry:
+            return
+        if entry["point"]["status"] in _FINAL:
             place, point = _sha256(entry["point"]["at"]), entry["point"]
-            if point["kept_fleet"] is not None or place not in self._known:
-                self._known[place] = point
+            if point["found"] == "between":
+                self._followed.add(_sha256(point))
+            elif point["kept_fleet"] is not None or place not in self._known:
+                paid = entry["paid"]
+                self._known[place] = Answer(point=point, plan=Spending.read(paid["plan"]), kept=Spending.read(paid["kept"]))
 
-    def known(self, job: Job) -> dict[str, Any] | None:
+    def known(self, job: Job) -> Answer | None:
         """The point, where it was solved before."""
-        point = self._known.get(_sha256(job.at))
-        return None if point is None or (job.fleet is not None and point["kept_fleet"] is None) else point
+        found = self._known.get(_sha256(job.at))
+        return None if found is None or (job.fleet is not None and found.point["kept_fleet"] is None) else found
 
-    def keep(self, point: Mapping[str, Any]) -> None:
+    def keep(self, answer: Answer) -> None:
         """Write a point at once."""
-        json.dump({"study": self._study, "point": point}, self._file, ensure_ascii=False, allow_nan=False)
+        if answer.point["found"] == "between" and _sha256(answer.point) in self._followed:
+            return
+        paid = {
+            name: None if spent is None else asdict(spent) for name, spent in (("plan", answer.plan), ("kept", answer.kept))
+        }
+        entry = {"study": self._study, "point": answer.point, "paid": paid}
+        json.dump(entry, self._file, ensure_ascii=False, allow_nan=False)
         self._file.write("\n")
         self._file.flush()
 

@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from epd_opt.backends import Clock, Clocked, OutOfTime, backend
-from epd_opt.document import PlanDocument
+from epd_opt.document import Cost, PlanDocument
 from epd_opt.errors import EpdError
 from epd_opt.infeasible import without_way
 from epd_opt.instance import Instance
 from epd_opt.keeping.breaks import breaks
-from epd_opt.keeping.fleet import Fleet, Kept, among, kept
+from epd_opt.keeping.fleet import Fleet, Kept, among, kept, offered_to, serving
 from epd_opt.offering import Offering
 from epd_opt.pipeline import search
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.sensitivity.document import KeptFleet, Point
 from epd_opt.sensitivity.reuse import Candidates
+from epd_opt.sensitivity.serving import Servings
+from epd_opt.sensitivity.spending import Spending
+from epd_opt.solution import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,28 @@ class Job:
     cards: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A point as plain data, and what its plan and the fleet that is kept there are paid for, where there are any."""
+
+    point: dict[str, Any]
+    plan: Spending | None = None
+    kept: Spending | None = None
+
+
 _CANDIDATES = Candidates()
 """What the points solved in this process found on offer, for those that differ from them in prices and limits alone."""
+_SERVINGS = Servings()
+"""How the fleets kept in this process served."""
 
 
 def solved(job: Job) -> dict[str, Any]:
-    """The point as plain data. Whatever goes wrong is told in it, so that one point fails alone.
+    """The point as plain data; see :func:`answered`."""
+    return answered(job).point
+
+
+def answered(job: Job) -> Answer:
+    """A point. Whatever goes wrong is told in it, so that one point fails alone.
 
     Raises
     ------
@@ -56,11 +75,11 @@ def solved(job: Job) -> dict[str, Any]:
         Somebody interrupted one of its solves, which by itself ends that solve alone.
     """
     try:
-        return _solved(job).model_dump(mode="json", by_alias=True)
+        return _answered(job)
     except EpdError as error:
-        return failed(job.at, " ".join(str(error).split()))
+        return Answer(point=failed(job.at, " ".join(str(error).split())))
     except Exception as error:
-        return failed(job.at, f"{type(error).__name__}: {error}")
+        return Answer(point=failed(job.at, f"{type(error).__name__}: {error}"))
 
 
 def failed(at: Mapping[str, Any], error: str) -> dict[str, Any]:
@@ -69,25 +88,34 @@ def failed(at: Mapping[str, Any], error: str) -> dict[str, Any]:
     return point.model_dump(mode="json", by_alias=True)
 
 
-def _solved(job: Job) -> Point:
+def _answered(job: Job) -> Answer:
     resolved = resolve(Instance(**job.document), cards=job.cards)
     plan, offered = _plan(resolved)
-    fleet = None if job.fleet is None else kept_fleet(job.fleet, resolved, offered)
+    fleet, spent = (None, None) if job.fleet is None else _kept(job.fleet, resolved, offered)
     status, cost = ("stopped", None) if plan is None else (plan.status, plan.cost)
-    regret = None
-    if cost is not None and fleet is not None and fleet.usd_per_hour is not None:
-        regret = fleet.usd_per_hour - cost.usd_per_hour
-        regret = 0.0 if abs(regret) <= 1e-9 * cost.usd_per_hour else regret
     why = None if plan is None else plan.infeasibility
-    return Point(
+    point = Point(
         at=job.at,
         status=status,
         cost=cost,
         pools=[] if plan is None else plan.pools,
         kept_fleet=fleet,
-        regret_usd_per_hour=regret,
+        regret_usd_per_hour=regret(fleet, cost),
         reasons=[] if why is None else why.reasons,
     )
+    return Answer(
+        point=point.model_dump(mode="json", by_alias=True),
+        plan=None if plan is None or cost is None or offered is None else Spending.of(plan, offered.problem),
+        kept=spent,
+    )
+
+
+def regret(fleet: KeptFleet | None, cost: Cost | None) -> float | None:
+    """Cost of a fleet that is kept less that of a point's plan, where there are both."""
+    if cost is None or fleet is None or fleet.usd_per_hour is None:
+        return None
+    more = fleet.usd_per_hour - cost.usd_per_hour
+    return 0.0 if abs(more) <= 1e-9 * cost.usd_per_hour else more
 
 
 def _plan(resolved: Resolved) -> tuple[PlanDocument | None, Offering | None]:
@@ -123,14 +151,21 @@ def clocked(resolved: Resolved) -> Clocked:
     return Clocked(solver=backend(wanted.name), clock=Clock(wanted.time_limit_s))
 
 
-def kept_fleet(fleet: Fleet, resolved: Resolved, offered: Offering | None) -> KeptFleet:
-    """What becomes of a fleet that is kept, within the time limit; ``offered``: all that is on offer, if known."""
+def _kept(fleet: Fleet, resolved: Resolved, offered: Offering | None) -> tuple[KeptFleet, Spending | None]:
+    """What becomes of a fleet that is kept, within the time limit, and what it is paid for where it serves; ``offered``:
+    all that is on offer, if known."""
     solver = clocked(resolved)
+
+    def serve() -> Solution | Kept:
+        known = offered is not None and fleet.points_for == (1.0,)
+        ours = among(fleet, offered) if known and offered is not None else offered_to(fleet, resolved, solver)
+        return serving(fleet, resolved, ours, solver)
+
     try:
-        ours = among(fleet, offered) if offered is not None and fleet.points_for == (1.0,) else None
-        found = kept(fleet, resolved, solver, ours)
+        found = kept(fleet, resolved, solver, serve=lambda: _SERVINGS.of(fleet, resolved, serve))
         why = breaks(fleet, resolved, found, solver) if found.feasible is False else []
     except OutOfTime:
         found, why = Kept(feasible=None), []
     _go_on(solver)
-    return KeptFleet(usd_per_hour=found.usd_per_hour, feasible=found.feasible, breaks=why)
+    shown = KeptFleet(usd_per_hour=found.usd_per_hour, feasible=found.feasible, breaks=why)
+    return shown, Spending.of_kept(found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from epd_opt.accounting import energy_usd_per_hour
+from epd_opt.accounting import Holding, energy_usd_per_hour, total_usd_per_hour
 from epd_opt.document import PlanDocument
+from epd_opt.keeping.fleet import Kept
 from epd_opt.problem import Offer, PlanningProblem
 
 _PRICES = ("usd_per_hour", "used_usd_per_hour", "owned_usd_per_hour", "busy_usd_per_unit_second")
@@ -49,20 +51,52 @@ class Spending:
         cost = document.cost.usd_per_hour
         return found if math.isclose(found.usd_per_hour(problem.offers), cost, rel_tol=_SAME, abs_tol=_SAME) else None
 
+    @classmethod
+    def read(cls, written: Mapping[str, Any] | None) -> Spending | None:
+        """That of a line of JSON."""
+        if written is None:
+            return None
+        held = {name: (used, owned, bought) for name, (used, owned, bought) in written["held"].items()}
+        return cls(held=held, busy=written["busy"])
+
+    @classmethod
+    def of_kept(cls, kept: Kept) -> Spending | None:
+        """That of a fleet that is kept; None where it does not serve."""
+        if not kept.feasible:
+            return None
+        return cls(held={name: (h.used, h.owned, h.bought) for name, h in kept.held.items()}, busy=dict(kept.busy))
+
     def usd_per_hour(self, offers: Iterable[Offer]) -> float:
         """Hourly cost under some terms, holding the same units."""
+        return total_usd_per_hour(self.holdings(offers))
+
+    def holdings(self, offers: Iterable[Offer]) -> dict[str, Holding]:
+        """The same units under some terms, with the energy of their work."""
         terms = {offer.name: offer for offer in offers}
-        return math.fsum(
-            bought * terms[name].usd_per_hour
-            + owned * terms[name].owned_usd_per_hour
-            + energy_usd_per_hour(terms[name], used, self.busy[name])
+        return {
+            name: Holding(
+                used=used,
+                owned=owned,
+                bought=bought,
+                usd_per_hour=bought * terms[name].usd_per_hour
+                + owned * terms[name].owned_usd_per_hour
+                + energy_usd_per_hour(terms[name], used, self.busy[name]),
+            )
             for name, (used, owned, bought) in self.held.items()
+        }
+
+    def same(self, other: Spending) -> bool:
+        """Whether two fleets are paid for the same."""
+        return self.held == other.held and all(
+            math.isclose(work, other.busy[name], rel_tol=_SAME, abs_tol=_SAME) for name, work in self.busy.items()
         )
 
 
 def straight(low: Sequence[Offer], middle: Sequence[Offer], high: Sequence[Offer], part: float) -> bool:
     """Whether terms at ``part`` of the way from ``low`` to ``high`` lie on the straight line between them, and nothing but
     prices moves at all."""
+    if not [o.name for o in low] == [o.name for o in middle] == [o.name for o in high]:
+        return False
     for one, between, other in zip(low, middle, high, strict=True):
         a, b, c = asdict(one), asdict(between), asdict(other)
         for name in a:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +20,12 @@ from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import read
 from epd_opt.scenario_plan import demand_one_workload
+from epd_opt.sensitivity.between import Between
 from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.given_rates import at_given_rates
 from epd_opt.sensitivity.journal import Journal, study_hash
-from epd_opt.sensitivity.point import Job, failed, solved
+from epd_opt.sensitivity.point import Answer, Job, answered, failed
 from epd_opt.sensitivity.shift import Dimension, dimension, parse_vary, shifted
 from epd_opt.sensitivity.switch import TOLERANCE, structure, switch_points
 
@@ -75,6 +76,7 @@ def _row(point: Point) -> dict[str, Any]:
     return {
         **point.at,
         "status": point.status,
+        "found": point.found,
         "usd_per_hour": None if cost is None else cost.usd_per_hour,
         "usd_per_request": None if cost is None else cost.usd_per_request,
         "structure": structure(point.model_dump()),
@@ -224,6 +226,11 @@ def _notes(today: PlanDocument, plan: Plan | None) -> list[str]:
     return []
 
 
+_SIDE_BY_SIDE = 4
+"""Points that are solved at a time at least, so that processes are kept busy; the same for any number of them, so that the
+same points are solved."""
+
+
 class _Points:
     """Solves points of one study, side by side, and keeps them as they come."""
 
@@ -238,37 +245,54 @@ class _Points:
     ) -> None:
         self._document, self._moved, self._fleet = document, moved, fleet
         self._executor, self._journal, self._progress = executor, journal, progress
+        self._between = Between(document, moved)
         self._done = self._whole = 0
 
     def solve(self, places: Sequence[Mapping[str, Any]], *, keeping: bool = True) -> list[dict[str, Any]]:
         """Points at some places, in their order; ``keeping`` says whether today's fleet is tried there too."""
         self._whole += len(places)
-        points: list[dict[str, Any] | None] = [None] * len(places)
+        points: dict[int, dict[str, Any]] = {}
         jobs: dict[int, Job] = {}
         for i, at in enumerate(places):
             try:
                 document = shifted(self._document, [(m, at[m.path]) for m in self._moved])
             except InvalidInput as error:
-                points[i] = self._came(failed(at, " ".join(str(error).split())), fresh=True)
+                points[i] = self._came(Answer(point=failed(at, " ".join(str(error).split()))), fresh=True)
                 continue
-            job = Job(at=dict(at), document=document, fleet=self._fleet if keeping else None)
-            known = None if self._journal is None else self._journal.known(job)
-            if known is None:
-                jobs[i] = job
-            else:
-                points[i] = self._came(known, fresh=False)
-        left = list(jobs)
-        for n, point in as_they_come(self._executor, solved, list(jobs.values()), _process_ended):
-            points[left[n]] = self._came(point, fresh=True)
-        return [point for point in points if point is not None]
+            jobs[i] = Job(at=dict(at), document=document, fleet=self._fleet if keeping else None)
+        ranks = dict(zip(jobs, self._between.ranks([job.at for job in jobs.values()]), strict=True))
+        while jobs:
+            for i, job in list(jobs.items()):
+                found = self._between.of(job)
+                if found is not None:
+                    self._between.learn(job, found)
+                    points[i] = self._came(found, fresh=True)
+                    del jobs[i]
+            ordered = sorted(jobs, key=lambda i: (ranks[i], i))
+            wave = [i for n, i in enumerate(ordered) if n < _SIDE_BY_SIDE or ranks[i] == ranks[ordered[0]]]
+            for i, answer, fresh in self._answers({i: jobs.pop(i) for i in wave}):
+                points[i] = self._came(answer, fresh=fresh)
+        return [points[i] for i in range(len(places))]
 
-    def _came(self, point: dict[str, Any], *, fresh: bool) -> dict[str, Any]:
+    def _answers(self, jobs: Mapping[int, Job]) -> Iterator[tuple[int, Answer, bool]]:
+        """Points as they come from the folder, or are solved, which is told beside them."""
+        known = {} if self._journal is None else {i: self._journal.known(job) for i, job in jobs.items()}
+        for i, answer in known.items():
+            if answer is not None:
+                self._between.learn(jobs[i], answer)
+                yield i, answer, False
+        left = [i for i in jobs if known.get(i) is None]
+        for n, answer in as_they_come(self._executor, answered, [jobs[i] for i in left], _process_ended):
+            self._between.learn(jobs[left[n]], answer)
+            yield left[n], answer, True
+
+    def _came(self, answer: Answer, *, fresh: bool) -> dict[str, Any]:
         if fresh and self._journal is not None:
-            self._journal.keep(point)
+            self._journal.keep(answer)
         self._done += 1
         self._progress(self._done, self._whole)
-        return point
+        return answer.point
 
 
-def _process_ended(job: Job, error: Exception) -> dict[str, Any]:
-    return failed(job.at, f"the process that solved this point ended: {type(error).__name__}: {error}")
+def _process_ended(job: Job, error: Exception) -> Answer:
+    return Answer(point=failed(job.at, f"the process that solved this point ended: {type(error).__name__}: {error}"))

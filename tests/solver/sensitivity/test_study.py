@@ -122,13 +122,13 @@ def test_a_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     lines = file.read_text(encoding="utf-8").splitlines()
     file.write_text(f"{lines[0]}\n{lines[1][:40]}", encoding="utf-8")
     solved: list[dict[str, Any]] = []
-    original = studies.solved
+    original = studies.answered
 
-    def counting(job: studies.Job) -> dict[str, Any]:
+    def counting(job: studies.Job) -> studies.Answer:
         solved.append(job.at)
         return original(job)
 
-    monkeypatch.setattr(studies, "solved", counting)
+    monkeypatch.setattr(studies, "answered", counting)
     again = epd_opt.sensitivity(measured(), {CHAT: [7, 12]}, folder=tmp_path, switches=False)
     assert solved == [{CHAT: 12}]
     assert again.to_json() == whole.to_json()
