@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,7 +106,11 @@ class Trials:
         key = _key(changes), fresh
         if key not in self._plans:
             found = self.offer(changes, fresh=fresh)
-            plan = self._plans[key] = None if found is None else self._attempt(*found)
+            plan = None
+            if found is not None:
+                with contextlib.suppress(InvalidInput):
+                    plan = self._attempt(*found)
+            self._plans[key] = plan
             self.undecided |= plan is not None and plan.status == "stopped"
         return self._plans[key]
 
