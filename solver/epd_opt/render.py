@@ -118,7 +118,7 @@ def _line(*pieces: tuple[str, str]) -> Text:
 
 def _headline(document: PlanDocument, cost: Cost) -> Iterator[Text]:
     each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"
-    lowest = f"not proved: the optimum may be as low as {money(cost.bound_usd_per_hour)}/h"
+    lowest = _not_proved(cost.bound_usd_per_hour)
     name, goodput, chosen = (printable(document.instance), "bold"), document.goodput, document.rate_multiple
     proved = document.status == "optimal"
     if goodput is None:
@@ -150,7 +150,7 @@ def _proof(proved: bool, gap: float, otherwise: str) -> tuple[str, str]:
 
 
 def _robust_proof(document: PlanDocument, robust: RobustResult) -> tuple[str, str]:
-    lowest = f"not proved: the optimum may be as low as {money(robust.bound_usd_per_hour)}/h"
+    lowest = _not_proved(robust.bound_usd_per_hour)
     return _proof(document.status == "optimal", robust.gap, lowest)
 
 
@@ -158,6 +158,11 @@ def _gap(document: PlanDocument) -> float:
     """The gap that was asked for."""
     gap: float = document.instance_document["solver"]["gap"]
     return gap + 1e-6
+
+
+def _not_proved(bound: float) -> str:
+    """What is known of the optimum in US dollars per hour; a bound of nothing tells nothing."""
+    return f"not proved: the optimum may be as low as {money(bound)}/h" if bound else "not proved: no bound was found"
 
 
 def _count(number: float, thing: str) -> str:
@@ -343,7 +348,9 @@ def _origin(document: PlanDocument) -> Iterator[RenderableType]:
         text = "All pools are measured workers: they meet every target up to their rates, as the instance says."
     if document.assumptions:
         estimates = sum(assumption.confidence == "estimate" for assumption in document.assumptions)
-        text += f" {len(document.assumptions)} assumptions, {estimates} of them estimates, are in the plan document."
+        count = len(document.assumptions)
+        how_sure = f", {estimates} of them estimates, are" if count > 1 else ", an estimate, is" if estimates else " is"
+        text += f" {_count(count, 'assumption')}{how_sure} in the plan document."
     yield Padding(Text(text, style="dim"), (1, 0, 0, 0))
 
 

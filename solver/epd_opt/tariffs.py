@@ -95,7 +95,7 @@ def _view(document: TariffDocument) -> RenderableType:
 def _fleet(document: TariffDocument) -> list[RenderableType]:
     whole = ruled("the plan's cost", ">$", "divided by")
     for cost in document.unit_costs:
-        count = "-" if cost.per_hour is None else f"{significant(cost.per_hour)} an hour: "
+        count = "not stated: " if cost.per_hour is None else f"{significant(cost.per_hour)} an hour: "
         whole.add_row(f"per {cost.unit.replace('_', ' ')}", money(cost.usd).removeprefix("$"), count + cost.denominator)
     rows = ruled(
         "its units at", "paid", ">units", ">$/h", ">$/request", ">$/image", ">$/M input\ntokens", ">$/M output\ntokens"

@@ -67,6 +67,15 @@ def test_a_plan_that_is_not_proved_says_what_the_optimum_may_be(split: PlanDocum
     text = plan_text(changed(split, status="feasible", cost=loose))
     assert "not proved: the optimum may be as low as $12.50/h" in text
     assert "optimal" not in text
+    nothing = split.cost.model_copy(update={"bound_usd_per_hour": 0.0, "gap": 1.0})
+    assert "not proved: no bound was found" in plan_text(changed(split, status="feasible", cost=nothing))
+
+
+def test_one_assumption_is_told_in_the_singular(split: PlanDocument) -> None:
+    """One estimate is an assumption, not assumptions."""
+    assumption = next(a for a in split.assumptions if a.confidence == "estimate")
+    text = " ".join(plan_text(changed(split, assumptions=[assumption])).split())
+    assert "1 assumption, an estimate, is in the plan document." in text
 
 
 def test_ways_name_pools_by_their_letters_in_order(split: PlanDocument) -> None:

@@ -240,3 +240,10 @@ def test_the_tables_fit_a_page() -> None:
     text = tariffs_text(tariff_document(epd_opt.solve(shop(*PRICES)).document))
     assert max(map(len, text.splitlines())) <= 100
     assert "$/M output" in text
+
+
+def test_unknown_counts_keep_apart_from_their_words() -> None:
+    """Without token counts the text names what is missing instead of gluing a dash to it."""
+    document = tariff_document(epd_opt.solve(shop("hourly")).document)
+    costs = [cost.model_copy(update={"per_hour": None, "usd": None}) for cost in document.unit_costs]
+    assert "not stated: images of all requests" in tariffs_text(document.model_copy(update={"unit_costs": costs}))
