@@ -100,18 +100,25 @@ def _tiles(document: PlanDocument, cost: Cost) -> Iterator[Markup]:
     else:
         each = number(money(cost.usd_per_request), cost.usd_per_request, "cost", "usd_per_request")
         yield _tile("Per request", each, f"{money(cost.usd_per_request * _MILLION)} per million, at the mean rates")
-    yield _tile("Per hour", number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour"), "the whole fleet")
+    hour = number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour")
+    billed: Child = "the whole fleet"
+    if cost.billed_usd_per_hour is not None:
+        part = number(money(cost.billed_usd_per_hour), cost.billed_usd_per_hour, "cost", "billed_usd_per_hour")
+        billed = element("span", "the whole fleet; ", part, " of it on invoices of the hour")
+    yield _tile("Per hour", hour, billed)
     month = number(money(cost.usd_per_month), cost.usd_per_month, "cost", "usd_per_month")
     yield _tile("Per month", month, "730 hours")
     capex = number(money(cost.capex_usd), cost.capex_usd, "cost", "capex_usd")
     yield _tile("To buy", capex, "with hosts; its charge is in the hourly cost" if cost.capex_usd else "nothing is bought")
+    upfront = number(money(cost.upfront_usd), cost.upfront_usd, "cost", "upfront_usd")
+    yield _tile("Paid upfront", upfront, "at the start of reservations" if cost.upfront_usd else "nothing is reserved so")
     power = number(f"{significant(cost.power_kw)} kW", cost.power_kw, "cost", "power_kw")
     yield _tile("Power", power, "nameplate, hosts included" if cost.power_kw else "no card or entry states any")
     used = ", ".join(f"{use.used} {name}" for name, use in document.devices.items())
     yield _tile("Devices", f"{units(document):g}", used)
 
 
-def _tile(term: str, value: Child, note: str) -> Markup:
+def _tile(term: str, value: Child, note: Child) -> Markup:
     return element("div", element("dt", term), element("dd", value, class_="big"), element("dd", note, class_="note"))
 
 
