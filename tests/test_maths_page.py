@@ -94,6 +94,7 @@ def test_row_names_are_those_of_the_code() -> None:
 def instances() -> list[dict[str, Any]]:
     """Instances that between them show every family and every kind of row."""
     limits = {"skus": 2, "require": ["gpu"], "usd_per_hour": 500, "devices": 500, "power_kw": 500}
+    limits |= {"rack_kw": 40, "racks": 50}
     whole = modelled(limits=limits, redundancy={"spare_replicas": 1, "zones": 3, "survive_zones": 1})
     photo = whole["workload"]["classes"][1]
     photo["images"]["count"] = 10

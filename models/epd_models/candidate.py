@@ -141,7 +141,7 @@ class Rejection:
     Attributes
     ----------
     limit : str
-        memory, ttft_ms, itl_ms, e2e_ms, context_length, parallelism, precision or no_price.
+        memory, ttft_ms, itl_ms, e2e_ms, context_length, parallelism, precision, no_price, forbid or rack_kw.
     request_class : str or None
         Class concerned; None where the whole pool is.
     wanted, best_reachable : float or None

@@ -86,7 +86,8 @@ def _packs(offer: Offer, groups: Groups, used: int) -> bool:
 def cheapest_holdings(
     problem: PlanningProblem, used: Mapping[str, int], groups: Mapping[str, Groups] | None = None
 ) -> dict[str, Holding]:
-    """The cheapest way to hold units of several entries within the limits on devices and power, energy left out.
+    """The cheapest way to hold units of several entries within the limits on devices, power and racks, energy left
+    out.
 
     Where no way keeps the limits, the cheapest one that does not. ``groups``: see :func:`ways_to_hold`.
     """
@@ -96,8 +97,11 @@ def cheapest_holdings(
     def kept(fleet: Sequence[Holding]) -> bool:
         devices = sum(held.installed for held in fleet)
         power = math.fsum(offer.power_w * held.installed for offer, held in zip(offers.values(), fleet, strict=True))
-        return (limits.devices is None or devices <= limits.devices) and (
-            limits.power_w is None or power <= limits.power_w * (1 + 1e-9)
+        racks = sum(limits.racks_of(offer, held.installed) for offer, held in zip(offers.values(), fleet, strict=True))
+        return (
+            (limits.devices is None or devices <= limits.devices)
+            and (limits.power_w is None or power <= limits.power_w * (1 + 1e-9))
+            and (limits.racks is None or racks <= limits.racks)
         )
 
     ways = [ways_to_hold(offers[name], units, (groups or {}).get(name)) for name, units in used.items()]

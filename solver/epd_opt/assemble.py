@@ -184,6 +184,9 @@ def device_uses(
             basis=problem.offer(name).basis if problem.offer(name).for_sale else "owned",
             billed_usd_per_hour=billed_usd_per_hour(problem.offer(name), held.bought, held.usd_per_hour),
             nodes=[] if standing is None else nodes_in_use(problem.offer(name), held, standing.get(name, [])),
+            racks=None
+            if problem.limits.units_per_rack(problem.offer(name)) is None
+            else problem.limits.racks_of(problem.offer(name), held.installed),
         )
         for name, held in fleet.items()
     }

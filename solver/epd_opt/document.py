@@ -154,6 +154,11 @@ class DeviceUse(_Part):
         default_factory=list,
         description="Where replicas stand: each in one server or scale-up domain; empty where nothing is known of servers.",
     )
+    racks: int | None = Field(
+        default=None,
+        description="Racks that the units take, each filled with units of this entry up to limits.rack_kw; null without "
+        "that limit, or where no power of the entry is known.",
+    )
 
 
 class UnitCost(_Part):

@@ -22,6 +22,7 @@ from epd_opt.resolve import Resolved
 _PROGRESS = (
     "no_price",
     "forbid",
+    "rack_kw",
     "precision",
     "parallelism",
     "performance",
@@ -274,6 +275,12 @@ def relaxations(problem: PlanningProblem) -> list[Relaxation]:
         ),
         ("devices", limits.devices, replace(limits, devices=None), _devices),
         ("skus", limits.skus if limits.skus is not None and limits.skus < skus else None, replace(limits, skus=skus), _skus),
+        (
+            "racks",
+            limits.racks if limits.racks is not None and limits.racks < math.inf else None,
+            replace(limits, racks=math.inf),
+            _racks,
+        ),
     ]
     result += [
         Relaxation(
@@ -319,6 +326,10 @@ def _order(offer: Offer) -> str:
 
 def _skus(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
     return [(variable, 1.0) for variable in f.variables.sku.values()]
+
+
+def _racks(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:
+    return [(variable, 1.0) for variable in f.variables.racks.values()]
 
 
 def _devices(f: Formulation) -> list[tuple[pulp.LpVariable, float]]:

@@ -784,6 +784,14 @@ class Limits(Part):
     power_kw: NonNegative | None = Field(default=None, description="Sum of nameplate IT power, hosts included, kW.")
     devices: Count | None = Field(default=None, description="Sold units in use.")
     skus: PositiveCount | None = Field(default=None, description="Different SKUs in use.")
+    rack_kw: Positive | None = Field(
+        default=None,
+        description="Nameplate IT power that one rack may draw, hosts included, kW; no unit, or server bought whole, that "
+        "draws more is planned with.",
+    )
+    racks: Count | None = Field(
+        default=None, description="Racks at the site, each filled with units of one device entry up to rack_kw."
+    )
     forbid: Annotated[tuple[Name, ...], AfterValidator(_no_repeats)] = Field(
         default=(), description="Device names, SKUs, vendors or kinds (gpu, npu, tpu, asic) that no plan uses."
     )
@@ -791,6 +799,14 @@ class Limits(Part):
         default=(),
         description="Device names, SKUs, vendors or kinds; each serves at least a hundredth of some class at some stage.",
     )
+
+    def complaints(self) -> Iterator[Complaint]:
+        if self.racks is not None and self.rack_kw is None:
+            yield Complaint(
+                where=("racks",),
+                message="found without rack_kw, which says how many units stand in a rack",
+                hint="give the nameplate power of a rack, as in {racks: 10, rack_kw: 40}",
+            )
 
 
 class Redundancy(Part):

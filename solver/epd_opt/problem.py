@@ -107,6 +107,11 @@ class Offer:
         """Lots that keep so many bought units in use."""
         return math.ceil(units * (1.0 + self.interruption_allowance) / self.lot - _ROUNDING)
 
+    @property
+    def together(self) -> int:
+        """Units that are never in two racks: a server or a rack where bought units come in whole ones."""
+        return self.nodes.chunk if self.nodes is not None and self.nodes.whole else 1
+
     def kept_by(self, bought: int) -> int:
         """Units that so many bought ones keep in use."""
         return math.floor(bought / (1.0 + self.interruption_allowance) + _ROUNDING)
@@ -122,6 +127,10 @@ class Limits:
         Different SKUs in use.
     required : tuple of (str, tuple of str)
         What must serve something, and the device entries that are meant.
+    rack_w : float or None
+        Nameplate IT power that one rack may draw, W.
+    racks : float or None
+        Racks of that power, each filled with units of one entry; ``inf`` counts them and sets no limit.
     """
 
     usd_per_hour: float | None = None
@@ -129,6 +138,20 @@ class Limits:
     devices: int | None = None
     skus: int | None = None
     required: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rack_w: float | None = None
+    racks: float | None = None
+
+    def units_per_rack(self, offer: Offer) -> int | None:
+        """Units of an entry that one rack powers, whole servers or racks where they are bought so; None where any number
+        does: no power of racks is stated, or none of the entry."""
+        if self.rack_w is None or offer.power_w <= 0.0:
+            return None
+        return math.floor(self.rack_w / (offer.together * offer.power_w) * (1.0 + _ROUNDING)) * offer.together
+
+    def racks_of(self, offer: Offer, installed: int) -> int:
+        """Racks that so many units of an entry take."""
+        each = self.units_per_rack(offer)
+        return -(-installed // each) if each else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *robust_headline(document, document.robust, _robust_proof(document, document.robust)),
             *robust_tables(document, document.robust),
             _devices(document, document.cost),
+            *_racks(document),
             *hours_tables(document),
             *_origin(document),
         ]
@@ -103,6 +104,7 @@ def plan_view(document: PlanDocument, *, width: int = WIDTH, warnings: bool = Tr
             *_settings(document),
             _devices(document, document.cost),
             *_servers(document),
+            *_racks(document),
             *_retired(document),
             *_zones(document),
             *_origin(document),
@@ -176,6 +178,16 @@ def _retired(document: PlanDocument) -> Iterator[Text]:
     left = [f"{count} {printable(name)}" for name, count in idle.items() if count > 0]
     if left:
         yield Text(f"owned and not used by this plan: {', '.join(left)}")
+
+
+def _racks(document: PlanDocument) -> Iterator[Text]:
+    """Racks that the fleet takes, where their power is limited."""
+    limits = document.instance_document.get("limits", {})
+    taken = {name: use.racks for name, use in document.devices.items() if use.racks is not None}
+    if limits.get("rack_kw") is not None and taken:
+        parts = ", ".join(f"{count} for {printable(name)}" for name, count in taken.items())
+        most = "" if limits.get("racks") is None else f" of {limits['racks']}"
+        yield Text(f"racks of {limits['rack_kw']:g} kW: {sum(taken.values())}{most} ({parts})")
 
 
 def _entries(document: PlanDocument) -> list[dict[str, Any]]:

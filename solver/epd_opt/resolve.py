@@ -135,6 +135,10 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
         if offer is None:
             rejections.append(refused)
             continue
+        if (too_much := _beyond_a_rack(offer, instance.limits.rack_kw)) is not None:
+            rejections.append(too_much)
+            warnings.append(f"{too_much.text}; it is left out")
+            continue
         offers.append(offer)
         if entry.performance is not None and (device is None or model is None):
             text = "found, but only measured workers are planned with on this device"
@@ -178,6 +182,8 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
             power_w=None if instance.limits.power_kw is None else instance.limits.power_kw * 1e3,
             devices=instance.limits.devices,
             skus=instance.limits.skus,
+            rack_w=None if instance.limits.rack_kw is None else instance.limits.rack_kw * 1e3,
+            racks=instance.limits.racks,
             required=_required(instance, named, offers),
         ),
         spare_replicas=instance.redundancy.spare_replicas,
@@ -224,7 +230,8 @@ def _required(
                 message = (
                     f"{wanted!r} is required, but {' and '.join(fits)} {'is' if len(fits) == 1 else 'are'} not on offer"
                 )
-                problems.append(Problem(path=path, message=message, hint="give a price, or look at limits.forbid"))
+                hint = "give a price, or look at limits.forbid and limits.rack_kw"
+                problems.append(Problem(path=path, message=message, hint=hint))
     if problems:
         raise InvalidInput(problems)
     on_offer = {offer.name for offer in offers}
@@ -431,7 +438,7 @@ def _offer(
             return None, refused
         warnings.append(f"{entry.name} {missing}: only the {entry.owned} owned units are on offer")
         stock = entry.owned
-    power_w, idle_w = _power(entry, device, warnings, limited=instance.limits.power_kw is not None)
+    power_w, idle_w = _power(entry, device, warnings, limited=_limits_power(instance))
     if terms is not None and terms.amount == 0:
         warnings.append(f"{entry.name} is offered at price 0")
     if terms is not None:
@@ -465,6 +472,21 @@ def _offer(
         minimum=0 if price is None else price.minimum,
         nodes=None if device is None else _nodes(device, 1 if terms is None else lot),
     ), refused
+
+
+def _beyond_a_rack(offer: Offer, rack_kw: float | None) -> Rejection | None:
+    """Why an entry stands in no rack, if its units draw too much for one."""
+    if rack_kw is None or Limits(rack_w=rack_kw * 1e3).units_per_rack(offer) != 0:
+        return None
+    power = offer.together * offer.power_w / 1e3
+    what = f"a unit of {offer.name}" if offer.together == 1 else f"{offer.together} units of {offer.name}, bought whole,"
+    return Rejection(
+        limit="rack_kw",
+        device=offer.name,
+        wanted=rack_kw,
+        best_reachable=power,
+        text=f"{what} {'draws' if offer.together == 1 else 'draw'} {power:.6g} kW, limits.rack_kw is {rack_kw:g}",
+    )
 
 
 def _price_assumptions(name: str, price: user.Price | None, terms: Terms) -> list[Assumption]:
@@ -529,6 +551,10 @@ def _units_per(entry: user.DeviceEntry, price: user.Price, device: Device | None
             ]
         )
     return rack
+
+
+def _limits_power(instance: user.Instance) -> bool:
+    return instance.limits.power_kw is not None or instance.limits.rack_kw is not None
 
 
 def _power(entry: user.DeviceEntry, device: Device | None, warnings: list[str], *, limited: bool) -> tuple[float, float]:

@@ -108,7 +108,8 @@ class Incumbent:
         ]
         for before, after in ((mine.standby, theirs.standby), (mine.zone, theirs.zone)):
             pairs += [(one, after[pool]) for pool, one in before.items() if pool in after]
-        for known, same in ((mine.used, theirs.used), (mine.lots, theirs.lots), (mine.owned, theirs.owned)):
+        units = ((mine.used, theirs.used), (mine.lots, theirs.lots), (mine.owned, theirs.owned), (mine.racks, theirs.racks))
+        for known, same in units:
             pairs += [(variable, same[name]) for name, variable in known.items() if name in same]
         return result | {same.name: self.outcome.values[variable.name] for variable, same in pairs}
 
@@ -151,12 +152,13 @@ class Shortlist:
 
 def counted(problem: PlanningProblem) -> PlanningProblem:
     """The problem without what only rules plans out or makes them dearer, and is seen to by plans that are sought, not by
-    prices: servers, zones, smallest orders, numbers of SKUs, what is required. No plan of it costs less than its best."""
+    prices: servers, racks, zones, smallest orders, numbers of SKUs, what is required. No plan of the problem costs less than
+    the best one of it."""
     return replace(
         problem,
         zones=1,
         lost_zones=0,
-        limits=replace(problem.limits, skus=None, required=()),
+        limits=replace(problem.limits, skus=None, required=(), racks=None),
         offers=tuple(replace(offer, nodes=None, minimum=0) for offer in problem.offers),
     )
 

@@ -329,6 +329,18 @@ def _spares(name: str, needed: int, spare: int, resolved: Resolved) -> Iterator[
         yield f"{name} has {spare} spare replicas, {wanted} are wanted{over}"
 
 
+def _racks_of(name: str, use: DeviceUse, offer: Offer, resolved: Resolved) -> Iterator[str]:
+    """Whether an entry takes the racks that its power asks for."""
+    rack_w = resolved.limits.rack_w
+    wanted = None
+    if rack_w is not None and offer.power_w > 0:
+        server = offer.nodes.chunk if offer.nodes is not None and offer.nodes.whole else 1
+        each = server * int(rack_w * (1 + 1e-9) // (server * offer.power_w))
+        wanted = math.ceil(Fraction(use.bought + use.owned, each))
+    if use.racks != wanted:
+        yield f"{name}: takes {wanted} racks, the plan says {use.racks}"
+
+
 def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, Candidate]) -> Iterator[str]:
     assert document.cost is not None
     offers = {offer.name: offer for offer in resolved.offers}
@@ -367,6 +379,7 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
             yield f"{name}: {use.bought} units are bought, but it has no price"
         if use.owned > offers[name].owned or (stock is not None and use.bought + use.owned > stock):
             yield f"{name}: {use.bought} bought and {use.owned} owned units exceed what there is"
+        yield from _racks_of(name, use, offers[name], resolved)
         if not _close(use.usd_per_hour, costs[-1]):
             yield f"{name}: costs {costs[-1]:.6g} USD/h, the plan says {use.usd_per_hour:.6g}"
     for (_, name), (needed, spare) in spared.items():
@@ -399,6 +412,9 @@ def _fleet(document: PlanDocument, resolved: Resolved, candidates: Mapping[str, 
         yield f"the fleet takes {power:.6g} W, the plan says {document.cost.power_kw:.6g} kW"
     if limits.power_w is not None and power > limits.power_w * slack:
         yield f"the fleet takes {power:.6g} W, the limit is {limits.power_w:g}"
+    racks = sum(use.racks or 0 for use in document.devices.values())
+    if limits.racks is not None and racks > limits.racks:
+        yield f"the fleet takes {racks} racks, the limit is {limits.racks:g}"
     used = {offers[name].sku for name, use in document.devices.items() if name in offers and use.used}
     if limits.skus is not None and len(used) > limits.skus:
         yield f"the fleet has {len(used)} different SKUs, the limit is {limits.skus}"

@@ -210,6 +210,16 @@ def fewer_skus_allowed(d: Document) -> None:
     d["instance_document"]["limits"] = {"skus": 1}
 
 
+def fewer_racks_allowed(d: Document) -> None:
+    d["instance_document"]["limits"] = {"rack_kw": 1, "racks": 2}
+    d["devices"]["small"]["racks"] = 8
+
+
+def racks_understated(d: Document) -> None:
+    d["instance_document"]["limits"] = {"rack_kw": 1}
+    d["devices"]["small"]["racks"] = 1
+
+
 def a_larger_order_wanted(d: Document) -> None:
     entry(d, "small")["price"]["minimum"] = 100
 
@@ -266,6 +276,8 @@ def a_slower_worker(d: Document) -> None:
         (less_money_allowed, "USD/h, the limit is 10"),
         (less_power_allowed, "W, the limit is 3000"),
         (fewer_skus_allowed, "the fleet has 2 different SKUs, the limit is 1"),
+        (fewer_racks_allowed, "the fleet takes 8 racks, the limit is 2"),
+        (racks_understated, "small: takes 8 racks, the plan says 1"),
         (a_larger_order_wanted, "units are bought, the smallest order is 100"),
         (an_idle_entry_required, "third is required and serves 0.000% of the classes"),
         (more_demand, "the routes of class 'chat' do not add up to 13"),

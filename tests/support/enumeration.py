@@ -81,13 +81,17 @@ def fleet_cost(problem: PlanningProblem, counts: Sequence[int]) -> float | None:
     best: float | None = None
     for holdings in itertools.product(*(_holdings(offers[name], math.ceil(used)) for name, used in units.items())):
         cost = installed = power = 0.0
+        racks = 0
         for (bought, owned), (name, used) in zip(holdings, units.items(), strict=True):
             terms = offers[name]
             cost += bought * terms.usd_per_hour + owned * terms.owned_usd_per_hour
             cost += math.ceil(used) * terms.used_usd_per_hour
             installed += bought + owned
             power += (bought + owned) * terms.power_w
+            racks += _racks(problem.limits.rack_w, terms.power_w, bought + owned)
         limits = problem.limits
+        if limits.racks is not None and racks > limits.racks:
+            continue
         if limits.devices is not None and installed > limits.devices:
             continue
         if limits.power_w is not None and power > limits.power_w:
@@ -96,6 +100,16 @@ def fleet_cost(problem: PlanningProblem, counts: Sequence[int]) -> float | None:
             continue
         best = cost if best is None else min(best, cost)
     return best
+
+
+def _racks(rack_w: float | None, power_w: float, units: int) -> int:
+    """Racks that are filled one after the other with single units."""
+    racks, room = 0, 0.0
+    for _ in range(units if rack_w is not None and power_w else 0):
+        if power_w > room:
+            racks, room = racks + 1, rack_w or 0.0
+        room -= power_w
+    return racks
 
 
 def _holdings(offer: Offer, used: int) -> list[tuple[int, int]]:

@@ -108,6 +108,8 @@ def _used(ground: Ground, relaxed: Relaxation) -> float:
         return cost.usd_per_hour
     if relaxed.limit == "power_kw":
         return cost.power_kw
+    if relaxed.limit == "racks":
+        return float(sum(use.racks or 0 for use in devices.values()))
     held = devices.values() if relaxed.device is None else [devices[n] for n in [relaxed.device] if n in devices]
     return float(sum(use.bought + use.owned for use in held))
 

@@ -92,7 +92,7 @@ class ClassFacts(_Part):
 class LimitFacts(_Part):
     """A limit of the whole fleet."""
 
-    limit: str = Field(description="stock, devices, usd_per_hour or power_kw.")
+    limit: str = Field(description="stock, devices, skus, usd_per_hour, power_kw or racks.")
     path: str = Field(description="Path of its value in the instance.")
     allowed: float
     used: float

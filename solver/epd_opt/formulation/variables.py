@@ -39,6 +39,8 @@ class Variables:
         Whether units of a device entry are bought, binary; only where orders have a minimum.
     sku : dict
         Whether a SKU is used, binary; only where their number is limited.
+    racks : dict
+        Racks that hold units of a device entry, integer; only where their number is limited and the entry draws power.
     nodes : dict
         Domains of bought and of owned (True) units by their filling, integer; only for device entries whose groups must be
         packed.
@@ -62,6 +64,7 @@ class Variables:
     zone: dict[tuple[str, str], pulp.LpVariable] = field(default_factory=dict)
     ordered: dict[str, pulp.LpVariable] = field(default_factory=dict)
     sku: dict[str, pulp.LpVariable] = field(default_factory=dict)
+    racks: dict[str, pulp.LpVariable] = field(default_factory=dict)
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = field(default_factory=dict)
     loose: dict[tuple[str, int], pulp.LpVariable] = field(default_factory=dict)
     kept: dict[str, pulp.LpVariable] = field(default_factory=dict)
@@ -144,7 +147,8 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
     def whole(name: str, most: int) -> pulp.LpVariable:
         return problem.add_variable(f"{prefix}{name}", 0, most, cat=pulp.LpInteger)
 
-    used, lots, owned, kept, ordered = {}, {}, {}, {}, {}
+    used, lots, owned, kept, ordered, racks = {}, {}, {}, {}, {}, {}
+    limits = sets.problem.limits
     skus = sorted({offer.sku for offer in sets.offers.values()}) if sets.problem.limits.skus is not None else []
     sku = {name: whole(f"c_{s}", 1) for s, name in enumerate(skus)}
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = {}
@@ -156,6 +160,8 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
         owned[name] = problem.add_variable(f"{prefix}o_{d}", 0, offer.owned)
         if offer.minimum > offer.lot:
             ordered[name] = whole(f"a_{d}", 1)
+        if limits.racks is not None and limits.units_per_rack(offer) is not None:
+            racks[name] = whole(f"q_{d}", limits.racks_of(offer, sets.most_lots[name] * offer.lot + offer.owned))
         packed = sets.packed.get(name)
         if packed is None:
             continue
@@ -176,6 +182,7 @@ def _with_units(problem: pulp.LpProblem, sets: Sets, serving: Variables, prefix:
         owned=owned,
         ordered=ordered,
         sku=sku,
+        racks=racks,
         nodes=nodes,
         loose=loose,
         kept=kept,
@@ -191,6 +198,7 @@ def add_hired_variables(problem: pulp.LpProblem, sets: Sets, serving: Variables,
 def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
     """Create variables of which nothing follows from the demand: no upper bounds, nothing whole, no charge for being
     open, and a share of the demand that may exceed all of it."""
+    limits = sets.problem.limits
     return Variables(
         share={
             (k, arc): problem.add_variable(f"x_{k}_{a}", 0)
@@ -203,5 +211,10 @@ def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
         used={name: problem.add_variable(f"u_{d}", 0) for d, name in enumerate(sets.offers)},
         lots={name: problem.add_variable(f"b_{d}", 0) for d, name in enumerate(sets.offers)},
         owned={name: problem.add_variable(f"o_{d}", 0, offer.owned) for d, (name, offer) in enumerate(sets.offers.items())},
+        racks={
+            name: problem.add_variable(f"q_{d}", 0)
+            for d, (name, offer) in enumerate(sets.offers.items())
+            if limits.racks is not None and limits.units_per_rack(offer) is not None
+        },
         unserved=problem.add_variable("left", None, 1.0 - sets.problem.least_served),
     )

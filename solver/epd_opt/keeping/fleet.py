@@ -318,6 +318,7 @@ def _limits(held: Mapping[str, Holding], resolved: Resolved, cost: float) -> Ite
         ("usd_per_hour", limits.usd_per_hour, cost),
         ("power_kw", power_kw, power),
         ("devices", limits.devices, float(sum(h.installed for h in held.values()))),
+        ("racks", limits.racks, float(sum(limits.racks_of(offers[name], h.installed) for name, h in held.items()))),
     )
     for name, limit, value in has:
         if limit is not None and value > limit * (1 + 1e-9):

@@ -26,7 +26,7 @@ def raised(relaxed: Relaxation, value: float) -> Change:
     return Change(path=relaxed.path, to=int(to) if to == int(to) else to, text=_raised(relaxed, to))
 
 
-_IN_UNITS = ("stock", "minimum_order", "devices", "skus")
+_IN_UNITS = ("stock", "minimum_order", "devices", "skus", "racks")
 
 
 def _raised(relaxed: Relaxation, to: float) -> str:
@@ -38,6 +38,7 @@ def _raised(relaxed: Relaxation, to: float) -> str:
         "skus": f"{then} different SKUs",
         "usd_per_hour": f"a budget of {then} $/h",
         "power_kw": f"{then} kW",
+        "racks": f"{then} racks",
     }
     return f"{words[relaxed.limit]} (now {now})"
 

@@ -15,6 +15,7 @@ from epd_models.precision import BYTES_PER_VALUE
 from epd_opt import instance as user
 from epd_opt.address import format_path
 from epd_opt.document import Reason
+from epd_opt.mending.ladder import on_rung, rung_above
 from epd_opt.mending.trial import Change
 from epd_opt.offering import Offering
 from epd_opt.resolve import Resolved
@@ -82,6 +83,7 @@ def knobs(reason: Reason, resolved: Resolved, offered: Offering) -> Iterator[Kno
         if stated is not None and reason.wanted and any(_of_class(r, name) for r in offered.rejections):
             yield from _sizes(stated)
     yield from _wishes(resolved.instance)
+    yield from _stronger_racks(resolved)
     yield from prices(resolved, offered)
     if name is not None:
         yield from _stages(resolved.instance)
@@ -341,6 +343,19 @@ def _wishes(instance: user.Instance) -> Iterator[Choice]:
             path = format_path(["devices", entry.name, "price", "minimum"])
             text = f"orders of {entry.name} of any size (now at least {entry.price.minimum})"
             yield Choice(changes=(Change(path=path, to=0, text=text),))
+
+
+def _stronger_racks(resolved: Resolved) -> Iterator[Choice]:
+    """Racks that power what is left out because it draws too much for one, the least first."""
+    asked = sorted({r.best_reachable for r in resolved.rejections if r.limit == "rack_kw" and r.best_reachable is not None})
+    now = resolved.instance.limits.rack_kw
+    enough = [on_rung(rung_above(power)) for power in asked]
+    if enough:
+        yield Choice(
+            changes=tuple(
+                Change(path="limits.rack_kw", to=_plain(to), text=f"racks of {to:g} kW (now {now:g})") for to in enough
+            )
+        )
 
 
 def _stages(instance: user.Instance) -> Iterator[Choice]:

@@ -74,11 +74,12 @@ def held_in_each(found: FleetFound, aim: Aim) -> tuple[dict[str, Holding], ...]:
 
 
 def within_limits(held: Mapping[str, Holding], offers: Mapping[str, Offer], limits: Limits) -> bool:
-    """Whether units of several entries keep the limits on devices, power and hourly cost."""
+    """Whether units of several entries keep the limits on devices, power, racks and hourly cost."""
     power = math.fsum(offers[name].power_w * way.installed for name, way in held.items())
     return (
         (limits.devices is None or sum(way.installed for way in held.values()) <= limits.devices)
         and (limits.power_w is None or power <= limits.power_w * (1 + 1e-9))
+        and (limits.racks is None or sum(limits.racks_of(offers[n], w.installed) for n, w in held.items()) <= limits.racks)
         and (limits.usd_per_hour is None or total_usd_per_hour(held) <= limits.usd_per_hour * (1 + 1e-9))
     )
 

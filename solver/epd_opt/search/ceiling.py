@@ -89,6 +89,8 @@ def _growth(problem: PlanningProblem) -> PlanningProblem:
             usd_per_hour=None if limits.usd_per_hour is None else 0.0,
             power_w=None if limits.power_w is None else 0.0,
             devices=None if limits.devices is None else 0,
+            rack_w=limits.rack_w,
+            racks=None if limits.racks is None else 0,
         ),
         least_served=1.0,
     )
@@ -117,3 +119,5 @@ def _limited(growing: PlanningProblem) -> Iterator[tuple[str, PlanningProblem]]:
         yield "power_kw", replace(growing, limits=replace(limits, power_w=0.0))
     if limits.devices is None:
         yield "devices", replace(growing, limits=replace(limits, devices=0))
+    if limits.rack_w is not None and limits.racks is None:
+        yield "racks", replace(growing, limits=replace(limits, racks=0))

@@ -73,6 +73,10 @@ def _broken(problem: PlanningProblem, fleet: Solution, points: tuple[str, ...]) 
         "usd_per_hour": (problem.limits.usd_per_hour, total_usd_per_hour(held)),
         "power_kw": (None if problem.limits.power_w is None else problem.limits.power_w / 1e3, power / 1e3),
         "devices": (problem.limits.devices, sum(each.installed for each in held.values())),
+        "racks": (
+            problem.limits.racks,
+            sum(problem.limits.racks_of(problem.offer(name), each.installed) for name, each in held.items()),
+        ),
     }
     for name, (limit, total) in sums.items():
         if limit is not None and total > limit * (1.0 + _ROUNDING):

@@ -136,6 +136,8 @@ def _steps(instance: Instance, document: Mapping[str, Any]) -> Iterator[Step]:
         yield _more("limits.power_kw", limits.power_kw, 1.0, "power +1 kW")
     if limits.devices is not None:
         yield _more("limits.devices", limits.devices, 1, "devices +1")
+    if limits.racks is not None:
+        yield _more("limits.racks", limits.racks, 1, "racks +1")
     for request in instance.workload.classes if instance.candidates.modelled else ():
         if request.rate_per_s > 0 and request.slo.ttft_ms is not None:
             path = format_path(["workload", "classes", request.name, "slo", "ttft_ms"])

@@ -105,6 +105,7 @@ PROBLEMS: dict[str, Callable[[], PlanningProblem]] = {
     "minimum_order": lambda: with_terms(minimum=12),
     "sku_limit": lambda: two_entries(Limits(skus=1)),
     "requirement": lambda: two_entries(Limits(required=(("npu", ("b",)),))),
+    "rack_power": lambda: two_entries(Limits(rack_w=2500.0, racks=5)),
     "zone_loss": lambda: replace(with_spares(), zones=4, lost_zones=1),
 }
 

@@ -71,6 +71,8 @@ CASES: dict[str, tuple[dict[str, Any], str, Callable[[Any], Any] | None]] = {
     "devices": (instance(limits={"devices": 1}), "limits.devices", lambda to: to - 1),
     "usd_per_hour": (instance(limits={"usd_per_hour": 2}), "limits.usd_per_hour", nearer),
     "power_kw": (instance(limits={"power_kw": 0.5}), "limits.power_kw", nearer),
+    "racks": (instance(limits={"rack_kw": 1, "racks": 1}), "limits.racks", lambda to: to - 1),
+    "rack_kw": (instance(limits={"rack_kw": 0.3}), "limits.rack_kw", nearer),
     "minimum_order": (
         instance(devices=[{**A100, "price": {"usd_per_hour": 1.9, "pack": 8}, "stock": 4}]),
         "devices.A100-80-SXM.stock",

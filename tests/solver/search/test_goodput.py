@@ -62,6 +62,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "devices": {"devices": 4},
     "budget": {"usd_per_hour": 9},
     "power": {"power_kw": 3},
+    "racks": {"rack_kw": 1.5, "racks": 3},
     "stock": {},
 }
 

@@ -19,6 +19,7 @@ from epd_opt.formulation.constraints.fleet import (
 )
 from epd_opt.formulation.constraints.flow import demand, hand_over
 from epd_opt.formulation.constraints.packing import packing
+from epd_opt.formulation.constraints.racks import rack_power
 from epd_opt.formulation.constraints.zones import zone_loss
 from epd_opt.formulation.sets import Sets
 from epd_opt.formulation.variables import Variables
@@ -44,6 +45,7 @@ FAMILIES: tuple[Family, ...] = (
     minimum_order,
     sku_limit,
     requirement,
+    rack_power,
 )
 
 LIMITLESS: tuple[Family, ...] = tuple(
@@ -66,7 +68,17 @@ OCCASION_FAMILIES: tuple[Family, ...] = (
 )
 """Families that every occasion has for itself, where one fleet stands for several."""
 
-FLEET_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, device_limit, power, packing, minimum_order, sku_limit)
+FLEET_FAMILIES: tuple[Family, ...] = (
+    units_used,
+    buying,
+    stock,
+    device_limit,
+    power,
+    packing,
+    minimum_order,
+    sku_limit,
+    rack_power,
+)
 """Families of that fleet; its replicas are those that stand, spares among them."""
 
 HIRED_FAMILIES: tuple[Family, ...] = (units_used, buying, stock, packing, minimum_order)
