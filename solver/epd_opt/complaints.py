@@ -116,7 +116,8 @@ def _missing(where: Location, root: PartType) -> tuple[str, str]:
 
 
 def _opening(description: str) -> str:
-    return description[:1].lower() + description[1:].rstrip(".")
+    first = description.split(" ", 1)[0]
+    return (description if first.isupper() and len(first) > 1 else description[:1].lower() + description[1:]).rstrip(".")
 
 
 def _unknown_key(key: str, parent: Location, root: PartType) -> tuple[str, str]:

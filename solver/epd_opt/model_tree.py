@@ -13,15 +13,11 @@ PartType = type[BaseModel]
 
 def parts_at(root: PartType, location: Sequence[str | int]) -> tuple[PartType, ...]:
     """Parts that may stand at a location; none where a plain value or a free mapping stands there."""
-    parts: tuple[PartType, ...] = (root,)
+    annotations: tuple[Any, ...] = (root,)
     for key in location:
-        if isinstance(key, int):
-            continue
-        annotations = [
-            field.annotation for part in parts for name, field in part.model_fields.items() if (field.alias or name) == key
-        ]
-        parts = tuple(part for annotation in annotations for part in _parts_in(annotation))
-    return parts
+        if not isinstance(key, int):
+            annotations = tuple(below for annotation in annotations for below in _below(annotation, key))
+    return tuple(part for annotation in annotations for part in _parts_in(annotation))
 
 
 def known_keys(parts: Iterable[PartType]) -> list[str]:
@@ -42,6 +38,28 @@ def places_of(root: PartType, key: str) -> list[tuple[str, ...]]:
                 found.append(here)
             waiting += [(here, inner) for inner in _parts_in(field.annotation)]
     return found
+
+
+def _below(annotation: Any, key: str) -> tuple[Any, ...]:
+    """What may stand under a key: a field of a part, or a value of a mapping with names of the user's."""
+    fields = tuple(
+        field.annotation
+        for part in _parts_in(annotation)
+        for name, field in part.model_fields.items()
+        if (field.alias or name) == key
+    )
+    return fields + _named_values(annotation)
+
+
+def _named_values(annotation: Any) -> tuple[Any, ...]:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is dict:
+        return (arguments[1],)
+    if origin is Annotated:
+        return _named_values(arguments[0])
+    if origin in (Union, types.UnionType):
+        return tuple(value for argument in arguments for value in _named_values(argument))
+    return ()
 
 
 def _parts_in(annotation: Any) -> tuple[PartType, ...]:

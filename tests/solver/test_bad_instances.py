@@ -49,6 +49,16 @@ BROKEN = {
     "more requests than fleets serve": ("rate_per_s: 12", "rate_per_s: ⌖1e9", "expected at most 1e+08"),
     "negative rate": ("rate_per_s: 12", "rate_per_s: ⌖-1", "found -1, expected at least 0"),
     "rate left empty": ("rate_per_s: 12", "⌖rate_per_s:", "found nothing, expected a number"),
+    "missing rate of a currency": (
+        "name: photos",
+        "name: photos\ncurrencies: {EUR: {⌖source: a bank}}",
+        "currencies.EUR.usd_per_unit: missing (US dollars per unit",
+    ),
+    "unknown key of a currency": (
+        "name: photos",
+        "name: photos\ncurrencies: {EUR: {usd_per_unit: 1.1, source: a bank, ⌖dated: 2026}}",
+        "did you mean date?",
+    ),
     "missing rate": ("- name: chat\n      rate_per_s: 12", "- ⌖name: chat", "chat.rate_per_s: missing"),
     "missing output": (
         "- name: chat\n      rate_per_s: 12\n      text_tokens: {mean: 800, p95: 2400}\n      output_tokens: 300",

@@ -16,7 +16,7 @@ from epd_opt.infeasible import relaxations, unservable
 from epd_opt.keeping import Fleet
 from epd_opt.keeping.fleet import free_of_limits, serving, within
 from epd_opt.predict import reinforced
-from epd_opt.problem import Aim, Limits, Occasion
+from epd_opt.problem import Aim, Limits, Occasion, PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.robust.scene import Physical, Scene, Scenes, restricted
 from epd_opt.search import NoPlan, Task, cheapest_of
@@ -127,8 +127,7 @@ def _least_energy(
 ) -> Mapping[str, float] | None:
     """The same fleet with each occasion served at least cost, where the aim left that open; None where it did not, or there
     is no time."""
-    metered = any(offer.busy_usd_per_unit_second for o in formulation.occasions for offer in o.problem.offers)
-    if formulation.aim.minimise == "expected_cost" or not metered:
+    if formulation.aim.minimise == "expected_cost" or not any(_metered(o.problem) for o in formulation.occasions):
         return None
     again = build_occasions(formulation.occasions, formulation.aim)
     fleet = again.fleet.variables
@@ -138,6 +137,11 @@ def _least_energy(
         variable.lowBound = variable.upBound = float(round(values[variable.name]))
     again.model.setObjective(total([*expected_terms(again), *tie_terms(again)]))
     return means.solver.solve(again.model, replace(means.settings, start=values)).values
+
+
+def _metered(problem: PlanningProblem) -> bool:
+    """Whether work costs anything beside the units that do it."""
+    return any(offer.busy_usd_per_unit_second for offer in problem.offers)
 
 
 def _planned(scenes: Scenes, formulation: OccasionsFormulation, outcome: Outcome, means: Means) -> Iterator[Solution | None]:
@@ -183,7 +187,8 @@ def _found(
     served: list[Served] = []
     for scene, solution in zip(scenes.each, real, strict=True):
         one = Served(scene=scene, solution=solution) if solution is not None else _partly(scene, stands, means)
-        unchanged = unchanged and (one.solution is None) == (solution is None)
+        served_after_all = solution is None and one.solution is not None
+        unchanged = unchanged and not (served_after_all and _metered(scene.problem))
         served.append(one)
     return FleetFound(
         formulation=formulation,

@@ -179,6 +179,24 @@ def test_targets_may_be_let_go_in_a_share_of_weight() -> None:
         part.in_scenario("busy")
 
 
+@pytest.mark.parametrize("minimise", ["expected_cost", "worst_cost", "cvar"])
+def test_a_fleet_that_serves_more_than_it_must_is_still_proved(minimise: str) -> None:
+    """Where work costs nothing beside units, a scenario that could be let go and is served all the same leaves the proof."""
+    document = {
+        "schema": "epd-opt/instance/v1",
+        "candidates": {"modelled": False},
+        "workload": {"classes": [{"name": "chat", "rate_per_s": 3}]},
+        "devices": [{"sku": "X", "price": {"usd_per_hour": 2}}],
+        "workers": [{"name": "w", "sku": "X", "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 3}],
+        "scenarios": [{"name": "usual"}, {"name": "calm", "set": {"workload.classes.chat.rate_per_s": "x0.5"}}],
+        "robust": {"minimise": minimise, "served_share": 0.4},
+        "solver": {"gap": 0},
+    }
+    plan = epd_opt.solve(document).document
+    assert plan.status == "optimal"
+    assert plan.robust is not None and plan.robust.held_share == 1.0
+
+
 def test_an_infeasible_scenario_is_named() -> None:
     """A target that nothing reaches in one scenario, and a stock that is too small in one."""
     tight = {"name": "tight", "set": {"workload.classes.chat.slo.ttft_ms": 1}}
