@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -317,11 +317,11 @@ def _spares(name: str, needed: int, spare: int, resolved: Resolved) -> Iterator[
     """Whether a physical pool has the spares that are wanted, no more and no fewer."""
 
     def enough(spare: int) -> bool:
-        low, more = divmod(needed + spare, resolved.zones)
-        zones = sorted([low] * (resolved.zones - more) + [low + 1] * more)
-        return spare >= resolved.spare_replicas and sum(zones[: resolved.zones - resolved.lost_zones]) >= needed
+        low, fuller = divmod(needed + spare, resolved.zones)
+        return low * (resolved.zones - resolved.lost_zones) + max(0, fuller - resolved.lost_zones) >= needed
 
-    wanted = next(count for count in itertools.count() if enough(count))
+    fewest = resolved.spare_replicas
+    wanted = fewest + bisect_left(range(fewest, fewest + needed * resolved.lost_zones), True, key=enough)
     if spare != wanted:
         over = (
             f", evenly over {resolved.zones} zones of which {resolved.lost_zones} may be lost" if resolved.lost_zones else ""

@@ -51,7 +51,7 @@ BROKEN = {
     "rate left empty": ("rate_per_s: 12", "⌖rate_per_s:", "found nothing, expected a number"),
     "missing rate of a currency": (
         "name: photos",
-        "name: photos\ncurrencies: {EUR: {⌖source: a bank}}",
+        "name: photos\ncurrencies: {⌖EUR: {source: a bank}}",
         "currencies.EUR.usd_per_unit: missing (US dollars per unit",
     ),
     "unknown key of a currency": (

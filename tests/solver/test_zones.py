@@ -79,3 +79,10 @@ def test_some_zone_must_be_left() -> None:
     """Losing all zones is refused, where it stands."""
     with pytest.raises(InvalidInput, match="expected less than zones = 2"):
         solve(measured(redundancy={"zones": 2, "survive_zones": 2}))
+
+
+@pytest.mark.parametrize("survive", [0, 1])
+def test_any_number_of_zones_is_counted(survive: int) -> None:
+    """Zones beyond all counting hold a replica each, and one more stands for one that may be lost."""
+    plan = solve(measured(redundancy={"zones": 10**12, "survive_zones": survive}))
+    assert [pool.spare_replicas for pool in plan.pools] == [survive] * len(plan.pools)

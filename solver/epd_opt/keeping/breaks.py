@@ -91,10 +91,9 @@ def missing_replicas(fleet: Fleet, resolved: Resolved, solver: Clocked, offered:
     model, sets, v = formulation.model, formulation.sets, formulation.variables
     more = {}
     for p, (physical, members) in enumerate(sets.pools.items()):
-        more[physical] = model.add_variable(f"more_{p}", 0, cat=pulp.LpInteger)
-        model.addConstraint(
-            used_replicas(sets, v, physical, members) - more[physical] <= fleet.replicas[physical], f"kept_{p}"
-        )
+        used = used_replicas(sets, v, physical, members)
+        more[physical] = model.add_variable(f"more_{p}", 0, _most(used), cat=pulp.LpInteger)
+        model.addConstraint(used - more[physical] <= fleet.replicas[physical], f"kept_{p}")
     units = {physical: float(sets.candidates[members[0]].units) for physical, members in sets.pools.items()}
     model.setObjective(pulp.LpAffineExpression([(variable, units[physical]) for physical, variable in more.items()]))
     settings = Settings(gap=0.01, time_limit_s=None, threads=resolved.instance.solver.threads)
@@ -111,3 +110,8 @@ def missing_replicas(fleet: Fleet, resolved: Resolved, solver: Clocked, offered:
                 best_reachable=float(has + lacking),
                 text=f"{pool} has {has} replicas, spares included; {has + lacking} would do",
             )
+
+
+def _most(used: pulp.LpAffineExpression) -> float:
+    """The largest value of a sum of variables that count, each at its bound: solvers of whole numbers need one."""
+    return math.fsum(coefficient * variable.upBound for variable, coefficient in used.items())

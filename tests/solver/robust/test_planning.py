@@ -194,7 +194,16 @@ def test_a_fleet_that_serves_more_than_it_must_is_still_proved(minimise: str) ->
     }
     plan = epd_opt.solve(document).document
     assert plan.status == "optimal"
-    assert plan.robust is not None and plan.robust.held_share == 1.0
+    assert plan.robust is not None
+    assert plan.robust.held_share == 1.0
+
+
+def test_a_solver_of_whole_numbers_says_what_fleets_lack() -> None:
+    """Comparisons with plans for one workload bound whatever they count, as CP-SAT wants it."""
+    document = {**texts(), "scenarios": [{"name": "usual"}, {"name": "busy", "set": BUSY}]}
+    plan = epd_opt.solve({**document, "solver": {"name": "cp_sat"}})
+    usual = next(single for single in plan.robust.single_plans if single.planned_for == "usual")
+    assert usual.scenarios["busy"].breaks
 
 
 def test_an_infeasible_scenario_is_named() -> None:
