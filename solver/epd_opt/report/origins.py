@@ -26,7 +26,14 @@ def times(document: PlanDocument) -> Markup:
         for j, time in enumerate(pool.times):
             error = _error(time.fitted_error, i, j)
             rows.append(
-                [letter(letters[pool.name]), time.stage, time.source, trust(time.confidence), error, _small(time.note)]
+                [
+                    letter(letters[pool.name]),
+                    _whole(time.stage),
+                    _whole(time.source),
+                    trust(time.confidence),
+                    error,
+                    _small(time.note),
+                ]
             )
     return joined(paragraph(text), table("Times", ["Pool", "Stage", "Source", "Confidence", "Error", "Behind it"], rows))
 
@@ -47,6 +54,10 @@ def _error(error: FittedError | None, pool: int, time: int) -> Child:
 
 def _small(text: str) -> Markup:
     return element("span", text, class_="small")
+
+
+def _whole(word: str) -> Markup:
+    return element("span", word, class_="whole")
 
 
 def assumptions(document: PlanDocument) -> Markup:
