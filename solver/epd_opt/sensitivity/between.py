@@ -124,7 +124,7 @@ def _bisected(count: int) -> list[int]:
     """Ranks of so many places in a row: 0 of both ends, 1 of the middle, and so on.
 
     >>> _bisected(6)
-    [0, 2, 1, 3, 2, 0]
+    [0, 2, 1, 2, 3, 0]
     """
     ranks = [0] * count
     spans = [(0, count - 1)]
