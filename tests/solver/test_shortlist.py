@@ -235,6 +235,42 @@ def test_the_optimum_survives_where_few_pools_are_staffed(
     assert (asked[0][1] < asked[0][0]) == fewer
 
 
+@pytest.mark.usefixtures("greedy")
+def test_a_plan_found_early_stands_where_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the clock ends once there is a plan, that plan is what is known, between the bound and no less than the best."""
+    monkeypatch.setattr(module, "_SEEDS", 12)
+
+    class Ending(Clock):
+        over = False
+
+        @property
+        def left_s(self) -> float:
+            return 0.0 if self.over else super().left_s
+
+    clock = Ending(PLENTY)
+    scout = Scout(settings=EXACT, clock=clock)
+
+    def looked(*given: Any) -> None:
+        look(scout, *given)
+        clock.over = True
+
+    look = Scout._look
+    monkeypatch.setattr(scout, "_look", looked)
+    problem = offered(modelled(), scout.worth_staffing)
+    assert scout.incumbent is not None
+    assert not scout.whole
+    short = scout.shortlist(problem)
+    formulation = build(short.problem)
+    outcome = short.known(formulation, out_of_time(HIGHS))
+    assert outcome.values is not None
+    assert outcome.bound is not None
+    assert outcome.objective is not None
+    best = objective(prune(offered(modelled())))
+    assert best is not None
+    assert outcome.bound <= best * formulation.scale.factor * (1 + 2e-5)
+    assert best * formulation.scale.factor <= outcome.objective * (1 + 2e-5)
+
+
 @pytest.mark.parametrize("name", ["gpu-prefill-npu-decode", "text-and-images"])
 def test_bounds_over_outlines_hold_for_shipped_instances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No relaxation met on the way to a plan lies above what the plan costs, and the plan costs what it does without any
