@@ -13,6 +13,7 @@ import pytest
 
 import epd_opt
 from epd_opt import Instance, Plan
+from epd_opt.backends import BACKENDS
 from epd_opt.document import plan_json_schema
 from epd_opt.errors import UsageError
 from epd_opt.offering import offering
@@ -198,6 +199,7 @@ def test_a_fleet_that_serves_more_than_it_must_is_still_proved(minimise: str) ->
     assert plan.robust.held_share == 1.0
 
 
+@pytest.mark.skipif(not BACKENDS["cp_sat"].availability().usable, reason="needs the extra ortools")
 def test_a_solver_of_whole_numbers_says_what_fleets_lack() -> None:
     """Comparisons with plans for one workload bound whatever they count, as CP-SAT wants it."""
     document = {**texts(), "scenarios": [{"name": "usual"}, {"name": "busy", "set": BUSY}]}
