@@ -230,7 +230,7 @@ def _classes(document: PlanDocument) -> Padding:
         ">$/request",
     )
     letters = labels(document.pools)
-    ways = {name: ways_text(result, letters) for name, result in document.classes.items()}
+    ways = {name: ways_text(result.routes, result.rate_per_s, letters) for name, result in document.classes.items()}
     table.add_column("way", min_width=max((len(line) for way in ways.values() for line in way.split("\n")), default=1))
     targets = {c["name"]: c.get("slo") or {} for c in document.instance_document["workload"]["classes"]}
     for name, result in document.classes.items():

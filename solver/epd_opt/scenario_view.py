@@ -109,7 +109,7 @@ def _classes(document: PlanDocument, letters: Mapping[str, str]) -> Padding:
         stated = view(document, result.name).instance_document["workload"]["classes"]
         targets = {request["name"]: request.get("slo") or {} for request in stated}
         for index, (name, given) in enumerate(result.classes.items()):
-            way = ways_text(given, own)
+            way = ways_text(given.routes, given.rate_per_s, own)
             lines += way.split("\n")
             rows.append(
                 (

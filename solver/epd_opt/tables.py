@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from epd_opt.document import ClassResult
+from epd_opt.document import Route
 from epd_opt.wording import milliseconds, printable, share, significant
 
 _RULED = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
@@ -49,13 +49,12 @@ def against(value: float | None, slo: dict[str, Any], which: str) -> Text:
     )
 
 
-def ways_text(result: ClassResult, letters: Mapping[str, str]) -> str:
+def ways_text(routes: Sequence[Route], rate_per_s: float, letters: Mapping[str, str], *, between: str = "\n") -> str:
     """The ways of a class through the pools, by their letters."""
-    if not result.routes:
+    if not routes:
         return "-"
-    ways = sorted(result.routes, key=lambda way: -way.rate_per_s)
-    return "\n".join(
-        " → ".join(letters[pool] for pool in way.pools)
-        + (f" {share(way.rate_per_s / result.rate_per_s)}" if len(ways) > 1 else "")
+    ways = sorted(routes, key=lambda way: -way.rate_per_s)
+    return between.join(
+        " → ".join(letters[pool] for pool in way.pools) + (f" {share(way.rate_per_s / rate_per_s)}" if len(ways) > 1 else "")
         for way in ways
     )

@@ -13,8 +13,8 @@ from rich.text import Text
 from epd_opt.comparison.document import ClassFacts, ComparisonDocument, Difference, PoolFacts
 from epd_opt.document import Cost
 from epd_opt.render import WIDTH, view_text
-from epd_opt.tables import ruled
-from epd_opt.wording import label, milliseconds, money, printable, share, significant
+from epd_opt.tables import ruled, ways_text
+from epd_opt.wording import label, milliseconds, money, printable, significant
 
 _NAME = "cyan"
 _SHOWN_CARDS = 10
@@ -211,7 +211,13 @@ def _classes(document: ComparisonDocument, letters: list[dict[str, str]]) -> Ren
             ("ITL ms", _cells(facts, lambda f: f.itl_ms, milliseconds)),
             ("E2E ms", _cells(facts, lambda f: f.e2e_ms, milliseconds)),
             ("$ per request", _cells(facts, lambda f: f.usd_per_request, money)),
-            ("way", ["-" if f is None else _way(f, known) for f, known in zip(facts, letters, strict=True)]),
+            (
+                "way",
+                [
+                    "-" if f is None else ways_text(f.routes, f.rate_per_s, known, between=", ")
+                    for f, known in zip(facts, letters, strict=True)
+                ],
+            ),
         ]
         for i, (what, cells) in enumerate(line for line in lines if any(cell != "-" for cell in line[1])):
             table.add_row(name if i == 0 else "", what, *cells)
@@ -223,14 +229,3 @@ def _cells(
 ) -> list[str]:
     values = [None if one is None else value(one) for one in facts]
     return ["-" if v is None else show(v) + change(v, values[0]) for v in values]
-
-
-def _way(facts: ClassFacts, letters: dict[str, str]) -> str:
-    if not facts.routes:
-        return "-"
-    ways = sorted(facts.routes, key=lambda way: -way.rate_per_s)
-    return ", ".join(
-        " → ".join(letters[pool] for pool in way.pools)
-        + (f" {share(way.rate_per_s / facts.rate_per_s)}" if len(ways) > 1 else "")
-        for way in ways
-    )
