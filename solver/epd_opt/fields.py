@@ -126,6 +126,14 @@ def in_key_order(value: Any) -> Any:
     return value
 
 
+def no_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Lists in which nothing is said twice."""
+    repeated = [value for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        raise complaint(f"{repeated[0]!r} is listed twice", "list every one once")
+    return values
+
+
 def _percentile(value: object) -> float:
     number = _number(value)
     if 0 < number < 1:
