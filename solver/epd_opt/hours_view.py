@@ -11,7 +11,7 @@ from epd_opt.document import PlanDocument
 from epd_opt.tables import ruled, spaced
 from epd_opt.wording import money, printable, share, significant
 
-_WAYS = {"rent": "units by the hour", "spot": "spot units", "reserved": "reservations", "purchase": "purchases"}
+WAYS = {"rent": "units by the hour", "spot": "spot units", "reserved": "reservations", "purchase": "purchases"}
 
 
 def hours_tables(document: PlanDocument) -> Iterator[Padding | Text]:
@@ -39,4 +39,4 @@ def hours_tables(document: PlanDocument) -> Iterator[Padding | Text]:
         )
     for single in document.hours.single_tariffs:
         cost = single.text if single.usd_per_hour is None else f"{money(single.usd_per_hour)}/h over the day"
-        yield Text(f"With {_WAYS[single.basis]} alone: {cost}.")
+        yield Text(f"With {WAYS[single.basis]} alone: {cost}.")

@@ -18,7 +18,7 @@ from epd_opt.tables import ruled
 from epd_opt.wording import money, printable, significant
 
 TARIFFS_SCHEMA = "epd-opt/tariffs/v1"
-_BASES = {"rent": "by the hour", "spot": "spot", "reserved": "reserved", "purchase": "purchase"}
+BASES = {"rent": "by the hour", "spot": "spot", "reserved": "reserved", "purchase": "purchase"}
 
 
 class TariffDocument(BaseModel):
@@ -74,7 +74,7 @@ def _view(document: TariffDocument) -> RenderableType:
     for row in document.tariffs:
         table.add_row(
             Text(printable(row.device), style="cyan"),
-            _BASES[row.basis],
+            BASES[row.basis],
             money(row.price) + ("" if row.basis == "purchase" else "/h"),
             row.price_date or "-",
             f"{row.usd_per_hour:,.4f}",
@@ -110,7 +110,7 @@ def _fleet(document: TariffDocument) -> list[RenderableType]:
             )
             rows.add_row(
                 Text(printable(row.device), style="cyan"),
-                _BASES[row.basis],
+                BASES[row.basis],
                 f"{row.fleet_units}",
                 money(row.fleet_usd_per_hour).removeprefix("$"),
                 *(money(usd).removeprefix("$") for usd in each),

@@ -327,15 +327,14 @@ def test_the_text_tells_hours_commitment_and_single_tariffs(plan: Plan) -> None:
 
 
 def test_what_takes_one_workload_refuses_and_takes_some_hours(plan: Plan, tmp_path: Path) -> None:
-    """Deployments, reports and simulations of a whole day are refused with the way out; of some hours they work."""
+    """Deployments and simulations of a whole day are refused with the way out; of some hours they work."""
     bills = {"bom-csv", "xlsx"}
     for to in EXPORTERS:
         if to not in bills:
             with pytest.raises(UsageError, match=r"demand goes by the hour .*--scenario HOURS"):
                 export(plan.document, to)
-    for refused in (lambda: report_html(plan.document), lambda: epd_opt.simulate(plan)):
-        with pytest.raises(UsageError, match="demand goes by the hour"):
-            refused()
+    with pytest.raises(UsageError, match="demand goes by the hour"):
+        epd_opt.simulate(plan)
     for refused in (
         lambda: epd_opt.sensitivity(shop(), {"workload.classes.chat.rate_per_s": "x0.5:x2:3"}),
         lambda: plan.explain(),

@@ -73,3 +73,18 @@ def measured(**changes: Any) -> dict[str, Any]:
         "solver": {"gap": 0.0, "threads": 1},
     }
     return {**copy.deepcopy(document), **changes}
+
+
+def day() -> dict[str, Any]:
+    """An afternoon on reserved and hired units, a night in which most of those reserved stand idle."""
+    document = measured(workload={"classes": [{"name": "chat", "rate_per_s": 40, "hourly": [0.1] * 12 + [1.0] * 12}]})
+    prices: dict[str, Any] = {
+        "kept": {"reserved": {"usd_per_hour": 0.6, "term_years": 1, "upfront_share": 0.5}},
+        "hired": {"usd_per_hour": {"EUR": 2}},
+        "spot": {"spot": {"usd_per_hour": 1.7, "interruption_allowance": 0.5}},
+    }
+    document["devices"] = [
+        {"sku": "X", "name": name, "price": price, "stock": 12 if name == "hired" else 8} for name, price in prices.items()
+    ]
+    document["workers"] = [{"name": "w", "sku": "X", "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4}]
+    return {**document, "currencies": {"EUR": {"usd_per_unit": 1.1, "source": "the bank"}}, "redundancy": {}}

@@ -43,9 +43,10 @@ def report_html(
     InvalidInput
         Study or simulation cannot be read, or belong to another plan.
     UsageError
-        The plan is for several scenarios.
+        The plan is for several scenarios that are no hours of a day.
     """
-    demand_one_workload(document)
+    if document.hours is None:
+        demand_one_workload(document)
     studies = _studies(document, study)
     seen = None if simulation is None else _read(SimulationDocument, simulation, "simulation", SIMULATION_SCHEMA)
     if seen is not None:

@@ -58,7 +58,7 @@ def cost_curve(
     """Lines over an axis, and marks where the best plan changes; a drawing for wide pages and one for narrow ones."""
     places = [x for one in series for x, _ in one.points]
     highest = max((y for one in series for _, y in one.points if y is not None), default=0.0)
-    step = _step(highest)
+    step = round_step(highest)
     top = step * math.ceil(highest / step) if highest else 1.0
     drawn = []
     for name, width, height in (("wide", 1000.0, 340.0), ("narrow", 360.0, 280.0)):
@@ -138,10 +138,10 @@ def _thinned(ticks: Sequence[tuple[float, str]], frame: _Frame) -> list[tuple[fl
     return kept
 
 
-def _step(highest: float) -> float:
+def round_step(highest: float) -> float:
     """The smallest round step that reaches the highest value within five.
 
-    >>> _step(41.0), _step(0.9), _step(19.2)
+    >>> round_step(41.0), round_step(0.9), round_step(19.2)
     (10.0, 0.2, 5.0)
     """
     if highest <= 0:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from epd_opt.document import Cost, DeviceUse, PlanDocument, Pool
 from epd_opt.report.figures import cost_bar, meter
 from epd_opt.report.markup import Child, Markup, badge, element, facts, joined, letter, listed, number, paragraph, table
 from epd_opt.report.stage_graph import degrees, flow_sentences, stage_graph
+from epd_opt.report.summary import count
 from epd_opt.wording import fullest, label, labels, milliseconds, requirement, share, significant
 
 _NEGLIGIBLE = 1e-6
@@ -176,7 +178,7 @@ def _priced(document: PlanDocument) -> Iterator[Markup]:
         name, price = offered.get("name") or offered["sku"], offered.get("price") or {}
         if name not in document.devices:
             continue
-        each = [f"${price[key]:,.10g} {words}" for key, words in _PRICES.items() if price.get(key) is not None]
+        each = list(_price_words(price))
         each += [f"a {price['per']}"] if price.get("per", "device") != "device" else []
         each += [f"in lots of {price['pack']}"] if price.get("pack", 1) != 1 else []
         stated.append((name, ", ".join(each) or "no price"))
@@ -185,4 +187,28 @@ def _priced(document: PlanDocument) -> Iterator[Markup]:
         yield facts(stated)
 
 
-_PRICES = {"usd_per_hour": "per hour", "purchase_usd": "to buy"}
+def _price_words(price: Mapping[str, Any]) -> Iterator[str]:
+    """A price as the instance states it."""
+    if price.get("usd_per_hour") is not None:
+        yield f"{_amount(price['usd_per_hour'])} per hour"
+    if price.get("purchase_usd") is not None:
+        yield f"{_amount(price['purchase_usd'])} to buy"
+    if (reserved := price.get("reserved")) is not None:
+        yield f"{_amount(reserved['usd_per_hour'])} per hour, reserved"
+        yield f"for {count(reserved['term_years'], 'year')}"
+        if reserved.get("upfront_usd") is not None:
+            yield f"{_amount(reserved['upfront_usd'])} of it paid at the start"
+        elif reserved.get("upfront_share"):
+            yield f"{share(reserved['upfront_share'])} of it paid at the start"
+    if (spot := price.get("spot")) is not None:
+        yield f"{_amount(spot['usd_per_hour'])} per hour, spot"
+        yield f"{share(spot['interruption_allowance'])} more held for interruptions"
+    if price.get("catalog") is not None:
+        yield f"the catalogue’s {'median rent' if price['catalog'] == 'rent' else 'typical purchase price'}"
+
+
+def _amount(amount: float | Mapping[str, float]) -> str:
+    """US dollars, or an amount with its currency."""
+    if isinstance(amount, Mapping):
+        return " ".join(f"{value:,.10g} {code}" for code, value in amount.items())
+    return f"${amount:,.10g}"

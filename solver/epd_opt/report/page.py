@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
-from epd_opt.document import Cost, PlanDocument
+from epd_opt.document import Cost, HoursResult, PlanDocument
 from epd_opt.report.classes import classes
+from epd_opt.report.day import day, day_classes, day_pools
 from epd_opt.report.evidence import searched, simulated
 from epd_opt.report.failure import mends, reasons
 from epd_opt.report.fleet import binding, cost_breakdown, devices, flows, pools, settings
@@ -16,6 +17,7 @@ from epd_opt.report.moves import break_even_section, marginal_section, tornado_s
 from epd_opt.report.origins import assumptions, provenance, times, warnings
 from epd_opt.report.study import study_section
 from epd_opt.report.summary import summary
+from epd_opt.report.tariffs import tariffs
 from epd_opt.sensitivity.document import BreakEvenDocument, StudyDocument
 from epd_opt.sensitivity.moves_document import MarginalDocument, TornadoDocument
 from epd_opt.simulate.document import SimulationDocument
@@ -94,14 +96,30 @@ def _sections(document: PlanDocument, studies: Studies, simulation: SimulationDo
 
 def _fleet(document: PlanDocument, cost: Cost) -> Iterator[Section]:
     yield Section(anchor="cost", title="What it costs", short="Cost", body=cost_breakdown(document, cost))
+    if document.hours is not None:
+        yield from _day(document, document.hours, cost)
+        return
     yield Section(anchor="flows", title="Who goes where", short="Flows", body=flows(document))
     yield Section(anchor="classes", title="What each class gets", short="Classes", body=classes(document))
     yield Section(anchor="pools", title="Pools", short="Pools", body=pools(document))
-    yield Section(anchor="devices", title="Devices", short="Devices", body=devices(document, cost))
+    yield from _paid(document, cost)
     yield Section(anchor="binding", title="What binds", short="What binds", body=binding(document))
     how = settings(document)
     if how is not None:
         yield Section(anchor="settings", title="How to run it", short="Settings", body=how)
+
+
+def _day(document: PlanDocument, hours: HoursResult, cost: Cost) -> Iterator[Section]:
+    """A plan by the hour: what is about one workload stands on the pages of its hours."""
+    yield Section(anchor="hours", title="The hours of the day", short="Hours", body=day(document, hours))
+    yield Section(anchor="classes", title="What each class gets", short="Classes", body=day_classes(document))
+    yield Section(anchor="pools", title="Pools", short="Pools", body=day_pools(document))
+    yield from _paid(document, cost)
+
+
+def _paid(document: PlanDocument, cost: Cost) -> Iterator[Section]:
+    yield Section(anchor="devices", title="Devices", short="Devices", body=devices(document, cost))
+    yield Section(anchor="tariffs", title="Ways to pay", short="Tariffs", body=tariffs(document))
 
 
 def _moved(studies: Studies) -> Iterator[Section]:

@@ -23,16 +23,10 @@ def summary(document: PlanDocument, cost: Cost) -> Markup:
 
 
 def _sentence(document: PlanDocument, cost: Cost) -> Iterator[Child]:
-    rate = sum(result.rate_per_s for result in document.classes.values())
-    yield f"{count(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
-    if document.instance_document.get("redundancy", {}).get("headroom"):
-        yield "headroom included, "
-    if document.goodput is not None:
-        yield ["at ", _multiple(document.goodput.multiple, "goodput"), " times the stated demand, "]
-    if document.rate_multiple is not None:
-        yield ["at ", _multiple(document.rate_multiple.multiple, "rate_multiple"), " times the stated demand, "]
-    yield [f"are served by {count(units(document), 'device')} in {count(len(document.pools), 'pool')} for "]
+    yield from _demand(document) if document.hours is None else _day(document)
     yield element("strong", number(money(cost.usd_per_hour), cost.usd_per_hour, "cost", "usd_per_hour"), " per hour")
+    if document.hours is not None:
+        yield " on average over the day"
     if cost.usd_per_request is not None:
         each = number(money(cost.usd_per_request), cost.usd_per_request, "cost", "usd_per_request")
         yield [", ", element("strong", each, " per request")]
@@ -47,6 +41,31 @@ def _sentence(document: PlanDocument, cost: Cost) -> Iterator[Child]:
         yield ["It is proved that no fleet of this model costs less than ", _bound(cost), " per hour."]
     else:
         yield ["This is not proved to be the cheapest: another fleet may cost as little as ", _bound(cost), " per hour."]
+
+
+def _demand(document: PlanDocument) -> Iterator[Child]:
+    """What is asked for, and what serves it."""
+    rate = sum(result.rate_per_s for result in document.classes.values())
+    yield f"{count(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
+    if document.instance_document.get("redundancy", {}).get("headroom"):
+        yield "headroom included, "
+    if document.goodput is not None:
+        yield ["at ", _multiple(document.goodput.multiple, "goodput"), " times the stated demand, "]
+    if document.rate_multiple is not None:
+        yield ["at ", _multiple(document.rate_multiple.multiple, "rate_multiple"), " times the stated demand, "]
+    yield [f"are served by {count(units(document), 'device')} in {count(len(document.pools), 'pool')} for "]
+
+
+def _day(document: PlanDocument) -> Iterator[Child]:
+    """The same of demand by the hour of the day."""
+    results = document.scenarios or []
+    rates = [sum(one.rate_per_s for one in result.classes.values()) for result in results] or [0.0]
+    names = {name for result in results for name in result.classes}
+    asked = f"{significant(min(rates))} to {significant(max(rates))} requests/s"
+    yield f"{count(len(names), 'class', 'classes')} of requests by the hour of the day, {asked}, "
+    if document.instance_document.get("redundancy", {}).get("headroom"):
+        yield "headroom included, "
+    yield f"are served by {count(units(document), 'device')} at most in {count(len(document.pools), 'pool')} for "
 
 
 def _multiple(value: float, objective: str) -> Markup:
@@ -78,6 +97,7 @@ def _bound(cost: Cost) -> Markup:
 def _verdicts(document: PlanDocument, cost: Cost) -> Iterator[Child]:
     yield proof(document, cost)
     missed = [name for name, result in document.classes.items() if not result.slo_met]
+    missed += [result.name for result in document.scenarios or () if not result.targets_met]
     if missed:
         yield badge(f"Targets predicted to be missed: {', '.join(missed)}", "bad")
     else:

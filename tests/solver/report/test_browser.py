@@ -13,7 +13,7 @@ import pytest
 
 import epd_opt
 from epd_opt.report import report_html
-from support.documents import measured, modelled
+from support.documents import day, measured, modelled
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _LONG = "a/very/long/name/without/any/space/" * 4
@@ -32,7 +32,7 @@ addEventListener("load", () => {
 
 
 def test_pages_fit_phones_and_screens(tmp_path: Path) -> None:
-    """Pages of a plan, of one with long names, and of none need no more width than they have, and log nothing."""
+    """Pages of a plan, of one with long names, of a day and of none need no more width than they have, and log nothing."""
     browser = next(filter(None, map(shutil.which, _NAMES)), None)
     if browser is None:
         pytest.skip("no Chromium on this machine to lay pages out with")
@@ -41,7 +41,7 @@ def test_pages_fit_phones_and_screens(tmp_path: Path) -> None:
     for name in [*plan.classes, *plan.devices, *(pool.name for pool in plan.pools)]:
         text = text.replace(json.dumps(name), json.dumps(_LONG + name))
     named = epd_opt.Plan.load({**json.loads(text), "instance": _LONG, "warnings": [_LONG]})
-    plans = [epd_opt.solve(modelled()), named, epd_opt.solve(measured(limits={"devices": 2}))]
+    plans = [epd_opt.solve(modelled()), named, epd_opt.solve(measured(limits={"devices": 2})), epd_opt.solve(day())]
     frames = [
         f'<iframe width="{width}" height="600" srcdoc="{html.escape(report_html(one.document))}"></iframe>'
         for one in plans

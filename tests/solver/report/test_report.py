@@ -16,7 +16,8 @@ import epd_opt
 from epd_opt.errors import InvalidInput
 from epd_opt.report import report_html
 from epd_opt.sensitivity import parse_vary
-from support.documents import measured, modelled
+from epd_opt.tariffs import tariff_document
+from support.documents import day, measured, modelled
 from support.pages import Element, at, figures, read_page
 
 NASTY = "<script>alert('x')</script> & \"q\"/~1\n\u202e…"
@@ -25,7 +26,7 @@ NASTY = "<script>alert('x')</script> & \"q\"/~1\n\u202e…"
 @functools.cache
 def plan_of(kind: str) -> epd_opt.Plan:
     infeasible = functools.partial(measured, limits={"devices": 2})
-    return epd_opt.solve({"modelled": modelled, "measured": measured, "infeasible": infeasible}[kind]())
+    return epd_opt.solve({"modelled": modelled, "measured": measured, "infeasible": infeasible, "day": day}[kind]())
 
 
 def study(plan: epd_opt.Plan) -> dict[str, Any]:
@@ -69,15 +70,18 @@ def renamed(plan: epd_opt.Plan, name: str) -> dict[str, Any]:
     return {**json.loads(text), "instance": name, "warnings": [name]}
 
 
-@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible", "day"])
 def test_every_figure_is_that_of_the_document(kind: str) -> None:
     """A figure on the page carries the value at the place it names, and its text rounds to that value."""
     plan = plan_of(kind)
     shown = figures(page_of(plan))
+    documents = {"plan": plan.to_dict()}
+    if kind == "day":
+        documents["tariffs"] = tariff_document(plan.document).model_dump()
     assert len(shown) > 2
+    assert {document for document, *_ in shown} == set(documents)
     for document, pointer, value, text in shown:
-        assert document == "plan"
-        assert value == at(plan.to_dict(), pointer), pointer
+        assert value == at(documents[document], pointer), pointer
         digits = re.search(r"[-+]?[\d,]*\.?\d+(e-?\d+)?", text)
         assert digits is not None, f"{pointer}: {text!r}"
         said = float(digits[0].replace(",", "")) / (100 if "%" in text else 1)
@@ -100,6 +104,36 @@ def test_everything_of_the_fleet_is_shown(kind: str) -> None:
         wanted |= {f"/classes/{name}/{key}" for key in ("ttft_ms", "itl_ms") if getattr(result, key) is not None}
     wanted |= {f"/devices/{name}/{key}" for name in plan.devices for key in ("used", "owned", "bought", "usd_per_hour")}
     assert wanted <= places
+
+
+def test_a_day_shows_commitment_hours_and_ways_to_pay() -> None:
+    """Every commitment, each group of hours with what runs, is hired and stands idle, and single tariffs are on the page;
+    the picture has a bar for each hour."""
+    plan = plan_of("day")
+    page, hours = page_of(plan), plan.document.hours
+    places = {pointer for _, pointer, _, _ in figures(page.by_id("hours"))}
+    keys = ("units", "idle_unit_usd_per_hour", "idle_unit_hours_per_day", "idle_usd_per_day")
+    wanted = {f"/hours/committed/{i}/{key}" for i in range(len(hours.committed)) for key in keys}
+    wanted |= {
+        f"/scenarios/{i}/pools/{j}/replicas"
+        for i, result in enumerate(plan.document.scenarios)
+        for j in range(len(result.pools))
+    }
+    for hour in (0, 12):
+        one = hours.hours[hour]
+        wanted |= {f"/hours/hours/{hour}/usd_per_hour"} | {f"/hours/hours/{hour}/hired/{name}" for name in one.hired}
+        wanted |= {f"/hours/hours/{hour}/idle/{name}" for name, units in one.idle.items() if units}
+    alone = [one.usd_per_hour for one in hours.single_tariffs]
+    wanted |= {f"/hours/single_tariffs/{i}/usd_per_hour" for i, usd in enumerate(alone) if usd is not None}
+    assert hours.hours[12].hired
+    assert wanted <= places
+    wide = next(e for e in page.by_id("hours").all("svg") if e.attributes["class"] == "graph wide")
+    night, noon = wide.all("g")[0], wide.all("g")[12]
+    assert len(wide.all("g")) == 24
+    assert (night.text, noon.text) == ("00-01: 1 committed, 7 committed and idle", "12-13: 8 committed, 2 hired")
+    assert "2 EUR per hour" in page.by_id("devices").text
+    assert "$0.6 per hour, reserved, for 1 year, 50% of it paid at the start" in page.by_id("devices").text
+    assert "All targets met" in page.all("header")[0].text
 
 
 def test_assumptions_and_times_keep_source_and_confidence() -> None:
@@ -132,7 +166,7 @@ def test_names_are_text_whatever_they_are(kind: str) -> None:
         assert "<script>alert('x')</script> & \"q\"/~1" in page.by_id(part).text
 
 
-@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible", "day"])
 def test_the_page_stands_alone(kind: str) -> None:
     """Nothing is fetched or run: no address, script, import or handler, and a policy that forbids them."""
     text = report_html(plan_of(kind).document)
@@ -148,7 +182,7 @@ def test_the_page_stands_alone(kind: str) -> None:
     assert "default-src 'none'" in text
 
 
-@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible"])
+@pytest.mark.parametrize("kind", ["modelled", "measured", "infeasible", "day"])
 def test_the_page_is_accessible(kind: str) -> None:
     """Headings descend in steps, links and labels have targets, pictures have names, tables have captions and scopes."""
     page = page_of(plan_of(kind))
