@@ -51,7 +51,7 @@ def _encoder_waits(servers: int, load: float, count: int = 200_000) -> np.ndarra
         one = job(at, 1)
         one.megapixels, one.image, one.images = seconds, object(), 1  # type: ignore[assignment]
         sent.append(one)
-        bank.submit(at, one, 1)
+        bank.submit(at, one, [1])
     while clock.step():
         pass
     waits = np.array([ends[one] - one.arrival_s - one.megapixels for one in sent])[count // 20 :]

@@ -18,7 +18,7 @@ from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.fleet import Fleet, resolved_plan
 from epd_opt.simulate.job import Job
-from epd_opt.simulate.replicas import SEQUENCE_S
+from epd_opt.simulate.lane import SEQUENCE_S
 from epd_opt.simulate.sizing import Sizing
 from epd_opt.simulate.times import LaneTimes
 
@@ -32,7 +32,7 @@ class _Loop:
         self.answered = answered
         self.waiting: deque[Job] = deque()
         self.running: list[Job] = []
-        self.coming = 0
+        self.coming = self.finishing = 0
         self._partial = False
         self.work_s = self.until = 0.0
         self.woken = env.event()
@@ -40,7 +40,7 @@ class _Loop:
 
     def load_s(self) -> float:
         """What routers compare."""
-        sequences = self.coming + len(self.waiting) + len(self.running)
+        sequences = self.coming + len(self.waiting) + self.finishing + len(self.running)
         return self.work_s + max(0.0, self.until - self.env.now) + SEQUENCE_S * sequences
 
     def request(self, job: Job, delay_s: float) -> Iterator[Any]:
@@ -61,6 +61,7 @@ class _Loop:
                 self.woken = self.env.event()
                 yield self.woken
             seconds, read = self._prompts()
+            self.finishing = len(read)
             if self.running:
                 fixed, per_context = times.step(len(self.running))
                 contexts = [job.prompt + job.generated for job in self.running]
@@ -72,6 +73,7 @@ class _Loop:
             if read or self._partial:
                 self.until = self.env.now + seconds
             yield self.env.timeout(seconds)
+            self.finishing = 0
             for job in self.running:
                 job.generated += times.tokens
                 if job.first_s < 0.0:

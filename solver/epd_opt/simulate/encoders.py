@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.job import Job
@@ -14,17 +15,30 @@ _MOMENT_S = 1e-8
 """Work below this is done: less than what a time of some months can tell apart."""
 
 
-class _Task:
-    """Some images of a request; ``left`` of the whole is still to do, at ``seconds`` for the whole."""
+class _Kind:
+    """Images of one kind that are under way. Their processes all go at one speed, so one count of images done serves them
+    all: a request whose process began at ``done`` and has n images ends at ``done + n``.
 
-    __slots__ = ("image", "images", "job", "left", "seconds")
+    Attributes
+    ----------
+    each_s : float
+        Seconds that an image takes now.
+    done : float
+        Images that each process has done since the first of the kind began.
+    ends : list of (float, int, Job, int)
+        A heap: where a request's images end, number of the entry, the request, and how many images it has here.
+    left : float
+        Images left of all of them.
+    """
 
-    def __init__(self, job: Job, images: int, image: ImageTimes) -> None:
-        self.job = job
-        self.images = images
+    __slots__ = ("done", "each_s", "ends", "image", "left")
+
+    def __init__(self, image: ImageTimes) -> None:
         self.image = image
-        self.left = 1.0
-        self.seconds = 0.0
+        self.each_s = math.inf
+        self.done = 0.0
+        self.ends: list[tuple[float, int, Job, int]] = []
+        self.left = 0.0
 
 
 class EncoderBank:
@@ -32,6 +46,8 @@ class EncoderBank:
 
     Attributes
     ----------
+    busy : int
+        Processes at work.
     device_s : float
         Seconds for which one device would have been busy with all images so far.
     """
@@ -43,111 +59,120 @@ class EncoderBank:
         self.device_s = 0.0
         self.loop_busy: Callable[[], bool] = lambda: False
         self.pressure: Callable[[float, float], None] | None = None
-        self._version = 0
+        self._version = self._begun = 0
         self._reset()
 
     def _reset(self) -> None:
-        self._queue: deque[_Task] = deque()
-        self._running: list[_Task] = []
+        self.busy = 0
+        self._queue: deque[tuple[Job, int, ImageTimes]] = deque()
+        self._kinds: dict[ImageTimes, _Kind] = {}
         self._since = 0.0
         self._queued_s = 0.0
 
     @property
     def queued(self) -> int:
-        """Tasks that wait for a process."""
+        """Requests, or parts of them, that wait for a process."""
         return len(self._queue)
-
-    @property
-    def busy(self) -> int:
-        """Processes at work."""
-        return len(self._running)
 
     def work_s(self, time: float) -> float:
         """Seconds of work per process, waiting and under way."""
-        passed = time - self._since
-        left = self._queued_s
-        for task in self._running:
-            remaining = task.left * task.seconds - passed
-            if remaining > 0.0:
-                left += remaining
-        return left / self.times.processes
+        left = self._queued_s - (time - self._since) * self.busy
+        for kind in self._kinds.values():
+            left += kind.left * kind.each_s
+        return left / self.times.processes if left > 0.0 else 0.0
 
-    def submit(self, time: float, job: Job, images: int) -> None:
-        """Encode some images of a request; `done` is called when they are."""
-        task = _Task(job, images, self.times.image(job))
-        if len(self._running) < self.times.processes:
+    def submit(self, time: float, job: Job, shares: Sequence[int]) -> None:
+        """Encode so many images of a request in a process each; `done` is called for each share that is."""
+        image, processes = self.times.image(job), self.times.processes
+        begins = self.busy < processes
+        if begins:
             self._progress(time)
-            self._running.append(task)
+        for images in shares:
+            if self.busy < processes:
+                self._begin(job, images, image)
+            else:
+                self._queue.append((job, images, image))
+                self._queued_s += images * image.alone[processes]
+        if begins:
             self._replan(time)
-        else:
-            self._queue.append(task)
-            self._queued_s += self._nominal_s(task)
 
-    def _nominal_s(self, task: _Task) -> float:
-        return task.images * task.image.alone[self.times.processes]
+    def replan(self, time: float) -> None:
+        """The loop beside has begun or ended its work."""
+        if self.busy:
+            self._progress(time)
+            self._replan(time)
+
+    def _begin(self, job: Job, images: int, image: ImageTimes) -> None:
+        """A process takes some images of a request."""
+        kind = self._kinds.get(image)
+        if kind is None:
+            kind = self._kinds[image] = _Kind(image)
+        self.busy += 1
+        self._begun += 1
+        kind.left += images
+        heapq.heappush(kind.ends, (kind.done + images, self._begun, job, images))
 
     def _progress(self, time: float) -> None:
         """Account for what was done since the last change."""
         passed = time - self._since
         self._since = time
         if passed > 0.0:
-            for task in self._running:
-                done = passed / task.seconds
-                if done > task.left:
-                    done = task.left
-                task.left -= done
-                self.device_s += done * task.images * task.image.device_s
-
-    def replan(self, time: float) -> None:
-        """The loop beside has begun or ended its work."""
-        if self._running:
-            self._progress(time)
-            self._replan(time)
+            for kind in self._kinds.values():
+                each = passed / kind.each_s
+                kind.done += each
+                each *= len(kind.ends)
+                kind.left -= each
+                self.device_s += each * kind.image.device_s
 
     def _replan(self, time: float) -> None:
         """Speeds for the processes now at work, and the next of them to end."""
         self._version += 1
-        running, stall = self._running, self.times.stall
-        busy, beside = len(running), self.pressure is not None and self.loop_busy()
-        soonest = math.inf
-        pressure = 0.0
-        for task in running:
-            image = task.image
-            each = image.beside[busy] if beside else image.alone[busy]
-            task.seconds = seconds = task.images * each
+        busy, stall, pressure = self.busy, self.times.stall, self.pressure
+        beside = pressure is not None and self.loop_busy()
+        soonest, pressed = math.inf, 0.0
+        for kind in self._kinds.values():
+            image = kind.image
+            kind.each_s = each = image.beside[busy] if beside else image.alone[busy]
             if stall:
-                pressure += stall * image.device_s / each
-            remaining = task.left * seconds
+                pressed += len(kind.ends) * stall * image.device_s / each
+            remaining = (kind.ends[0][0] - kind.done) * each
             if remaining < soonest:
                 soonest = remaining
         if busy:
-            self.clock.at(time + soonest, self._end, self._version)
-        if self.pressure is not None:
-            self.pressure(time, pressure)
+            self.clock.at(time + soonest if soonest > 0.0 else time, self._end, self._version)
+        if pressure is not None:
+            pressure(time, pressed)
 
     def _end(self, time: float, version: int) -> None:
         if version != self._version:
             return
         self._progress(time)
-        ended: list[_Task] = []
-        running: list[_Task] = []
-        for task in self._running:
-            (ended if task.left * task.seconds <= _MOMENT_S else running).append(task)
-        self._running = running
+        ended: list[Job] = []
+        emptied: list[ImageTimes] = []
+        for kind in self._kinds.values():
+            ends, until = kind.ends, kind.done + _MOMENT_S / kind.each_s
+            while ends and ends[0][0] <= until:
+                ended.append(heapq.heappop(ends)[2])
+            if not ends:
+                emptied.append(kind.image)
+        for image in emptied:
+            del self._kinds[image]
+        self.busy -= len(ended)
         queue, processes = self._queue, self.times.processes
-        while queue and len(running) < processes:
-            task = queue.popleft()
-            self._queued_s -= self._nominal_s(task)
-            running.append(task)
+        while queue and self.busy < processes:
+            job, images, image = queue.popleft()
+            self._queued_s -= images * image.alone[processes]
+            self._begin(job, images, image)
         if not queue:
             self._queued_s = 0.0
         self._replan(time)
-        for task in ended:
-            self.done(time, task.job)
+        for job in ended:
+            self.done(time, job)
 
     def kill(self) -> list[tuple[Job, int]]:
         """Forget everything; returns the requests that were here, with their images."""
-        lost = [(task.job, task.images) for task in [*self._running, *self._queue]]
+        under_way = sorted(end[1:] for kind in self._kinds.values() for end in kind.ends)
+        lost = [(job, images) for _, job, images in under_way] + [(job, images) for job, images, _ in self._queue]
         self._version += 1
         self._reset()
         return lost

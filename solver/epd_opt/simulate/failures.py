@@ -103,8 +103,12 @@ def plan_failures(failures: Sequence[Failure], fleet: Fleet, start_s: float) -> 
             if math.isfinite(end):
                 fleet.clock.at(end, _delay, (pool, -failure.amount))
             continue
-        victims = _replicas(fleet, failure) if failure.kind == "replica" else _on_nodes(fleet, failure)
-        fleet.clock.at(begin, _kill, (fleet, victims))
+        if failure.kind == "replica":
+            victims: list[SimulatedReplica] = []
+            fleet.clock.at(begin, _kill_some, (fleet, _able(fleet, failure), int(failure.amount), victims))
+        else:
+            victims = _on_nodes(fleet, failure)
+            fleet.clock.at(begin, _kill, (fleet, victims))
         if math.isfinite(end):
             fleet.clock.at(end, _revive, (fleet, victims))
 
@@ -118,6 +122,13 @@ def _kill(time: float, argument: tuple[Fleet, list[SimulatedReplica]]) -> None:
     fleet, victims = argument
     for replica in victims:
         fleet.kill(time, replica)
+
+
+def _kill_some(time: float, argument: tuple[Fleet, SimulatedPool, int, list[SimulatedReplica]]) -> None:
+    """Replicas that serve now die; they are noted among the victims."""
+    fleet, pool, count, victims = argument
+    victims += pool.alive[:count]
+    _kill(time, (fleet, victims))
 
 
 def _revive(time: float, argument: tuple[Fleet, list[SimulatedReplica]]) -> None:
@@ -135,11 +146,12 @@ def _pool(fleet: Fleet, name: str) -> SimulatedPool:
     raise UsageError(f"--fail: no pool {name!r}; there are {known}")
 
 
-def _replicas(fleet: Fleet, failure: Failure) -> list[SimulatedReplica]:
+def _able(fleet: Fleet, failure: Failure) -> SimulatedPool:
+    """The pool of a failure; so many of it can fail."""
     pool = _pool(fleet, failure.what)
     if failure.amount > pool.planned.replicas:
         raise UsageError(f"--fail: {pool.name} has {pool.planned.replicas} replicas, {failure.amount:g} cannot fail")
-    return pool.replicas[: int(failure.amount)]
+    return pool
 
 
 def _on_nodes(fleet: Fleet, failure: Failure) -> list[SimulatedReplica]:

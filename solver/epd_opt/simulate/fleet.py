@@ -161,7 +161,7 @@ class Fleet:
             if job.images and pool.encoder_times is not None and replica.bank is not None:
                 job.sender = replica
                 job.parts = 1
-                replica.bank.submit(time, job, job.images)
+                replica.bank.submit(time, job, [job.images])
             else:
                 self._send_prompt(time, job, replica)
 
@@ -198,15 +198,14 @@ class Fleet:
             return
         shares = split(job.images, pool.planned.operating_point.fan_out)
         job.parts = len(shares)
-        for images in shares:
-            self._encode_some(time, job, pool, images)
+        self._encode_some(time, job, pool, shares)
 
-    def _encode_some(self, time: float, job: Job, pool: SimulatedPool, images: int) -> None:
-        replica = self._router.pick(time, pool)
-        assert replica is not None
-        assert replica.bank is not None
-        job.sender = replica
-        replica.bank.submit(time, job, images)
+    def _encode_some(self, time: float, job: Job, pool: SimulatedPool, shares: list[int]) -> None:
+        assert pool.encoder_times is not None
+        for replica, some in self._router.spread(time, pool, shares, pool.encoder_times.each_s(job)):
+            assert replica.bank is not None
+            job.sender = replica
+            replica.bank.submit(time, job, some)
 
     def _encoded(self, time: float, job: Job) -> None:
         """Some images of a request are encoded."""
@@ -237,11 +236,11 @@ class Fleet:
             time = self._cross(time, job.sender, replica, size)
             job.sender = None
         before = decoding + self._overhead_s + pool.lane_times.latency_s(job)
-        self.clock.at(time + before, self._prompt_arrives, (job, lane))
+        self.clock.at(time + before, self._prompt_arrives, (job, lane, lane.deaths))
 
-    def _prompt_arrives(self, time: float, argument: tuple[Job, Lane]) -> None:
-        job, lane = argument
-        if self._by_lane[id(lane)].alive:
+    def _prompt_arrives(self, time: float, argument: tuple[Job, Lane, int]) -> None:
+        job, lane, deaths = argument
+        if lane.deaths == deaths:
             lane.accept(time, job)
         else:
             self._restart(time, job)
@@ -304,6 +303,7 @@ class Fleet:
 
     def kill(self, time: float, replica: SimulatedReplica) -> None:
         """A replica dies with all that it holds; a spare of its pool takes its place."""
+        replica.failures += 1
         if not replica.alive:
             replica.standby = False
             return
@@ -324,16 +324,18 @@ class Fleet:
                 job.sender = None
                 self._restart(time, job)
             elif pool.alive:
-                self._encode_some(time, job, pool, count)
+                self._encode_some(time, job, pool, [count])
             else:
                 job.parts -= 1
                 if not job.parts:
                     pool.backlog.append(job)
 
     def revive(self, time: float, replica: SimulatedReplica) -> None:
-        """A replica comes back empty: to work, or as a spare where one has taken its place."""
+        """One of its failures is mended. With the last of them it comes back empty: to work, or as a spare where one has
+        taken its place."""
         pool = replica.pool
-        if replica.alive or replica.standby:
+        replica.failures -= 1
+        if replica.failures:
             return
         for lane in replica.lanes:
             lane.revive()

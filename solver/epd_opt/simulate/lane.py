@@ -22,6 +22,8 @@ from epd_opt.simulate.times import LaneTimes
 _IDLE, _MIXED, _STRETCH, _DEAD = range(4)
 _ROOM_SLACK = 1e-6
 _BYTE = 1.0
+SEQUENCE_S = 1e-3
+"""Seconds of prompt work that one more sequence counts for where lanes are compared."""
 
 
 class LaneOwner(Protocol):
@@ -45,8 +47,12 @@ class Lane:
 
     Attributes
     ----------
+    sequences : int
+        Those that hold KV memory, wait for it or are on their way here; routers count them.
     work_s : float
         Seconds of prompts that are waiting, or not yet in an iteration.
+    deaths : int
+        Times that everything here was lost; what was under way to it before is not for it any more.
     busy_s : float
         Seconds spent in iterations that have ended, or in stretches of them.
     """
@@ -57,7 +63,7 @@ class Lane:
         self.owner = owner
         self.decodes = decodes
         self.busy_s = 0.0
-        self.preemptions = 0
+        self.preemptions = self.deaths = 0
         self.slow = 1.0
         self.notify: Callable[[float], None] | None = None
         self._version = 0
@@ -65,6 +71,7 @@ class Lane:
         self._reset()
 
     def _reset(self) -> None:
+        self.sequences = 0
         self.work_s = 0.0
         self.expected = 0
         self.waiting: deque[Job] = deque()
@@ -95,15 +102,11 @@ class Lane:
         """Whether no iteration is under way."""
         return self._state == _IDLE
 
-    @property
-    def sequences(self) -> int:
-        """Sequences that hold KV memory, wait for it or are on their way here."""
-        waiting = self.expected + len(self.waiting) + len(self.pulling)
-        return len(self.running) + len(self.arrived) + len(self.coming) + waiting
-
-    def backlog_s(self, time: float) -> float:
-        """Seconds of prompts before a new one: those that wait, and what is left of an iteration that reads some."""
-        return self.work_s + self._until - time if self._until > time else self.work_s
+    def load_s(self, time: float) -> float:
+        """What routers compare: seconds of prompts before a new one, which are those that wait and what is left of an
+        iteration that reads some, and a little for each sequence."""
+        seconds = self.work_s + SEQUENCE_S * self.sequences
+        return seconds + self._until - time if self._until > time else seconds
 
     @property
     def held_bytes(self) -> float:
@@ -131,6 +134,7 @@ class Lane:
         self.times.plan(job)
         self.work_s += job.left_s + job.stall_s
         self.expected += 1
+        self.sequences += 1
 
     def accept(self, time: float, job: Job) -> None:
         """An expected prompt arrives to be read."""
@@ -141,6 +145,7 @@ class Lane:
     def offer(self, time: float, job: Job) -> None:
         """A KV cache that was made elsewhere waits to be taken over."""
         job.lane = self
+        self.sequences += 1
         self.pulling.append(job)
         self._pull(time)
 
@@ -181,6 +186,7 @@ class Lane:
             job.room = 0.0
             job.entry = 0
         self._version += 1
+        self.deaths += 1
         self._reset()
         self._state = _DEAD
         return lost
@@ -190,12 +196,14 @@ class Lane:
         if job not in self.pulling:
             return False
         self.pulling.remove(job)
+        self.sequences -= 1
         return True
 
     def revive(self) -> None:
         """An empty lane, ready to work."""
         self._version += 1
         self._reset()
+        self.slow = 1.0
 
     # Iterations.
 
@@ -252,8 +260,7 @@ class Lane:
         if self.running:
             gained = steps * self.times.tokens
             self._context += gained * len(self.running)
-            self._longest.add(now, longest)
-            if self._longest.many:
+            if self._longest.add(now, longest):
                 self._longest.forget(next(iter(self.running)).joined)
             if self._windows:
                 self._slide(gained)
@@ -267,6 +274,7 @@ class Lane:
             _, entry, job = heapq.heappop(ends)
             if job.entry == entry:
                 self._leave(job)
+                self.sequences -= 1
                 job.gap_s = max(job.gap_s, self._longest.since(job.joined))
                 self.owner.answered(time, job)
 
@@ -299,6 +307,12 @@ class Lane:
         fixed = times.fixed_room(job)
         self.reserved += fixed - job.room
         job.room = fixed
+        if self._windows:
+            self._enter_windows(job, context)
+
+    def _enter_windows(self, job: Job, context: float) -> None:
+        """A sequence begins to count in layers that look back a limited way."""
+        times = self.times
         for w, (window, _, _) in enumerate(times.windows):
             self._windows[w] += min(context, window)
             if context < window:
@@ -313,7 +327,7 @@ class Lane:
         self._context -= context
         self.reserved -= job.room
         job.room = 0.0
-        for w, (window, _, _) in enumerate(self.times.windows):
+        for w, (window, _, _) in enumerate(self.times.windows if self._windows else ()):
             self._windows[w] -= min(context, window)
             if context < window:
                 self._growing[w] -= 1
@@ -325,6 +339,7 @@ class Lane:
     def _read(self, time: float, job: Job) -> None:
         """A prompt has been read to its end."""
         if not self.decodes:
+            self.sequences -= 1
             self.handing[job] = job.room
             job.room = 0.0
             self.owner.prompt_read(time, job)
@@ -334,6 +349,7 @@ class Lane:
         else:
             job.gap_s = max(job.gap_s, time - job.last_s)
         if job.generated + 1.0 >= job.output:
+            self.sequences -= 1
             self.reserved -= job.room
             job.room = 0.0
             self.owner.answered(time, job)
@@ -352,11 +368,15 @@ class Lane:
                 else:
                     job.gap_s = max(job.gap_s, time - job.last_s)
             self.arrived.clear()
-        if self.running:
-            self._make_room(time)
         batch = len(self.running)
-        step = growth = 0.0
-        seconds, read = self._prompts(time, batch) if self.waiting else (0.0, False)
+        step = growth = added = 0.0
+        if batch:
+            added = self._growth_bytes(batch)
+            if self.held_bytes + added > times.capacity * (1.0 + _ROOM_SLACK):
+                self._make_room(time)
+                batch = len(self.running)
+                added = self._growth_bytes(batch)
+        seconds, read = self._prompts(time, batch, added) if self.waiting else (0.0, False)
         if batch:
             fixed, per_context = times.step(batch)
             step = fixed + per_context * self._context
@@ -375,7 +395,7 @@ class Lane:
             self._state = _STRETCH
             self._first_s, self._growth_s = step, growth * times.tokens
             self._stretch_slow = self.slow
-            self._steps = 1 if self._fresh else self._stretch(batch)
+            self._steps = 1 if self._fresh else self._stretch(added)
             half = self._growth_s / 2.0
             self._plan(time + (step - half + half * self._steps) * self._steps * self.slow)
         else:
@@ -383,13 +403,12 @@ class Lane:
         if self.notify is not None and (before == _IDLE) != (self._state == _IDLE):
             self.notify(time)
 
-    def _stretch(self, batch: int) -> int:
-        """Iterations until somebody leaves, memory may be full, or a window is."""
+    def _stretch(self, growth: float) -> int:
+        """Iterations that each add ``growth`` bytes until somebody leaves, memory may be full, or a window is."""
         ends = self._ends
         while ends[0][2].entry != ends[0][1]:
             heapq.heappop(ends)
         steps = ends[0][0] - self._iteration
-        growth = self._growth_bytes(batch)
         if growth > 0.0:
             steps = min(steps, max(1, int((self.times.capacity - self.held_bytes) / growth)))
         for crossings in self._crossings:
@@ -416,6 +435,7 @@ class Lane:
             job.gap_s = max(job.gap_s, self._longest.since(job.joined))
             self._leave(job)
             if not self.running and self.reserved < _BYTE:
+                self.sequences -= 1
                 self.owner.refused(time, job)
                 return
             self.preemptions += 1
@@ -427,12 +447,12 @@ class Lane:
             if not self.running:
                 return
 
-    def _prompts(self, time: float, batch: int) -> tuple[float, bool]:
-        """Seconds of prompts that the iteration carries, and whether there are any; admits them in order of arrival."""
+    def _prompts(self, time: float, batch: int, growth: float) -> tuple[float, bool]:
+        """Seconds of prompts that the iteration carries beside ``batch`` sequences that add ``growth`` bytes, and whether
+        there are any; admits them in order of arrival."""
         times, waiting = self.times, self.waiting
         budget = float(times.budget - batch * times.width)
         seconds, read = 0.0, False
-        growth = self._growth_bytes(batch)
         admitted = batch + len(self.handing) + len(self.coming)
         while waiting and budget >= 1.0:
             job = waiting[0]
@@ -444,6 +464,7 @@ class Lane:
                     if self.running or self.reserved >= _BYTE:
                         break
                     waiting.popleft()
+                    self.sequences -= 1
                     self.work_s -= job.left_s + job.stall_s
                     self.owner.refused(time, job)
                     continue
@@ -481,6 +502,7 @@ class Lane:
             if taken >= times.most_sequences or grown + need > times.capacity:
                 if taken == 0 and self.reserved < _BYTE:
                     self.pulling.popleft()
+                    self.sequences -= 1
                     self.owner.refused(time, job)
                     continue
                 return

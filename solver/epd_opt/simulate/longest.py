@@ -15,7 +15,7 @@ class Longest:
     --------
     >>> longest = Longest()
     >>> for iteration, seconds in enumerate([0.1, 0.4, 0.2, 0.3], start=1):
-    ...     longest.add(iteration, seconds)
+    ...     _ = longest.add(iteration, seconds)
     >>> longest.since(0), longest.since(2), longest.since(4)
     (0.4, 0.3, 0.0)
     """
@@ -26,19 +26,15 @@ class Longest:
         self._at: list[int] = []
         self._seconds: list[float] = []
 
-    def add(self, iteration: int, seconds: float) -> None:
-        """One has ended."""
+    def add(self, iteration: int, seconds: float) -> bool:
+        """One has ended; says whether it is time to forget the oldest."""
         at, lasting = self._at, self._seconds
         while lasting and lasting[-1] <= seconds:
             lasting.pop()
             at.pop()
         at.append(iteration)
         lasting.append(seconds)
-
-    @property
-    def many(self) -> bool:
-        """Whether it is time to forget the oldest."""
-        return len(self._at) > _MANY
+        return len(at) > _MANY
 
     def forget(self, iteration: int) -> None:
         """Nobody will ask for what ended until then."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from epd_opt.document import Pool
 from epd_opt.simulate.encoders import EncoderBank
@@ -11,8 +11,6 @@ from epd_opt.simulate.job import Job
 from epd_opt.simulate.lane import Lane
 from epd_opt.simulate.times import EncoderTimes, LaneTimes
 
-SEQUENCE_S = 1e-3
-"""Seconds of prompt work that one more sequence counts for where replicas are compared."""
 _SLACK = 3.0
 """Standard deviations of random arrivals that a measured worker takes without delay."""
 
@@ -24,11 +22,27 @@ class SimulatedReplica:
     ----------
     alive, standby : bool
         Whether it serves; whether it is a spare that waits for another one to fail.
+    failures : int
+        Failures that keep it dead, not mended yet.
     out_free_s, in_free_s : float
         When its network card has sent and received all that was promised so far.
+    load_s : callable
+        What routers compare at a time: seconds of prompts and images before a new request, and a little for each sequence.
     """
 
-    __slots__ = ("alive", "bandwidth", "bank", "in_free_s", "lanes", "number", "out_free_s", "pool", "standby")
+    __slots__ = (
+        "alive",
+        "bandwidth",
+        "bank",
+        "failures",
+        "in_free_s",
+        "lanes",
+        "load_s",
+        "number",
+        "out_free_s",
+        "pool",
+        "standby",
+    )
 
     def __init__(
         self, pool: SimulatedPool, number: int, bandwidth: float, lanes: list[Lane], bank: EncoderBank | None
@@ -40,24 +54,23 @@ class SimulatedReplica:
         self.bank = bank
         self.alive = True
         self.standby = False
+        self.failures = 0
         self.out_free_s = self.in_free_s = 0.0
+        self.load_s: Callable[[float], float] = self._load_s
+        if not lanes and bank is not None:
+            self.load_s = bank.work_s
+        elif len(lanes) == 1 and bank is None:
+            self.load_s = lanes[0].load_s
 
-    def load_s(self, time: float) -> float:
-        """What routers compare: seconds of prompts and images before a new request, and a little for each sequence."""
-        lanes, bank = self.lanes, self.bank
-        if not lanes:
-            return 0.0 if bank is None else bank.work_s(time)
-        seconds = 0.0
-        for lane in lanes:
-            seconds += lane.backlog_s(time) + SEQUENCE_S * lane.sequences
-        seconds /= len(lanes)
-        return seconds if bank is None else seconds + bank.work_s(time)
+    def _load_s(self, time: float) -> float:
+        seconds = 0.0 if self.bank is None else self.bank.work_s(time)
+        return seconds + sum([lane.load_s(time) for lane in self.lanes]) / max(1, len(self.lanes))
 
     def lane(self, time: float) -> Lane:
         """The lane with least to do."""
         if len(self.lanes) == 1:
             return self.lanes[0]
-        return min(self.lanes, key=lambda lane: lane.backlog_s(time) + SEQUENCE_S * lane.sequences)
+        return min(self.lanes, key=lambda lane: lane.load_s(time))
 
 
 class MeasuredLimit:

@@ -64,3 +64,23 @@ class Router:
             return self._chance.choice(alive)
         pool.turn += 1
         return alive[pool.turn % len(alive)]
+
+    def spread(
+        self, time: float, pool: SimulatedPool, shares: Sequence[int], each_s: float
+    ) -> list[tuple[SimulatedReplica, list[int]]]:
+        """Living replicas of a pool for the shares of a request, each picked as if the shares before it had come to where
+        they go; ``each_s`` is the load that an image brings."""
+        alive = pool.alive
+        taken: list[list[int]] = [[] for _ in alive]
+        if self._policy == "least-loaded" and len(alive) > 1:
+            loads = [replica.load_s(time) for replica in alive]
+            for images in shares:
+                least = loads.index(min(loads))
+                loads[least] += images * each_s
+                taken[least].append(images)
+        else:
+            for images in shares:
+                replica = self.pick(time, pool)
+                assert replica is not None
+                taken[alive.index(replica)].append(images)
+        return [(replica, some) for replica, some in zip(alive, taken, strict=True) if some]

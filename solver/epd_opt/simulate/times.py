@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from epd_models.placement import parts
@@ -39,7 +37,8 @@ class LaneTimes:
         drafts = engine.speculative.draft_tokens if engine.speculative is not None else 0
         sizes = replica.kv.windows
         seconds = dict(enumerate(each for _, each in step.windows))
-        full = replica.reserves_all or replica.reserves_output
+        full = self._reserves = replica.reserves_all or replica.reserves_output
+        self._fixed, self._fixed_with_images = replica.kv.held(0.0), replica.kv.held(0.0, images=True)
         self.replica = replica
         self.budget = engine.max_batched_tokens
         self.most_sequences = max(1, replica.most_sequences // lanes)
@@ -94,11 +93,16 @@ class LaneTimes:
 
     def room(self, job: Job) -> float:
         """KV bytes of what is to be read, or received."""
-        return self._held(job, job.prompt + job.generated)
+        if self._reserves or self.windows:
+            return self._held(job, job.prompt + job.generated)
+        fixed = self._fixed_with_images if job.embedded > 0.0 else self._fixed
+        return fixed + self.per_token * (job.prompt + job.generated)
 
     def fixed_room(self, job: Job) -> float:
         """KV bytes of a decoding sequence that do not grow."""
-        return self._held(job, 0.0)
+        if self._reserves:
+            return self._held(job, 0.0)
+        return self._fixed_with_images if job.embedded > 0.0 else self._fixed
 
     def _held(self, job: Job, tokens: float) -> float:
         """KV bytes of so many tokens, or of what is reserved in their place."""
@@ -180,6 +184,10 @@ class EncoderTimes:
             found = self._times[image, megapixels] = self.replica.image(image, megapixels)
         return found
 
+    def each_s(self, job: Job) -> float:
+        """Seconds for which one of its images keeps all processes busy."""
+        return self.image(job).alone[self.processes] / self.processes
+
     def in_line_s(self, job: Job) -> float:
         """Seconds for which all its images hold up a loop."""
         return job.images * self.image(job).serial_s if job.images else 0.0
@@ -205,4 +213,5 @@ def split(images: int, ways: int) -> list[int]:
     [3, 3, 2, 2]
     """
     ways = min(images, ways)
-    return list(itertools.chain([-(-images // ways)] * (images % ways), [images // ways] * (ways - images % ways)))
+    least, more = divmod(images, ways)
+    return [least + 1] * more + [least] * (ways - more)

@@ -35,7 +35,7 @@ def test_encoder_processes_wait_like_erlangs(servers: int) -> None:
         one = job(at, 1)
         one.megapixels, one.image, one.images = seconds, object(), 1
         sent.append(one)
-        bank.submit(at, one, 1)
+        bank.submit(at, one, [1])
     while clock.step():
         pass
     waits = np.array([ends[one] - one.arrival_s - one.megapixels for one in sent])[COUNT // 20 :]

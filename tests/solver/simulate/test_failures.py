@@ -9,6 +9,8 @@ import pytest
 import epd_opt
 from epd_opt.errors import UsageError
 from epd_opt.simulate.failures import Failure, parse_failure
+from epd_opt.simulate.fleet import Fleet
+from epd_opt.simulate.run import run
 from support.fleets import WAYS, plan_of, run_of
 
 
@@ -102,3 +104,29 @@ def _with_spare(document: dict) -> dict:
         pool["devices"] *= (pool["replicas"] + 1) / pool["replicas"]
         pool["spare_replicas"] = 1
     return document
+
+
+def test_failures_at_once_add_up() -> None:
+    """Two failures of a replica take two, and a node that fails again while it is down comes back after the later repair."""
+    plan = plan_of("integrated")
+    same = (
+        (["A:2@2s+2s"], ["A:1@2s+2s", "A:1@2s+2s"]),
+        (["node=H100-SXM@1s+2s"], ["node=H100-SXM@1s+1s", "node=H100-SXM@1.5s+1.5s"]),
+    )
+    for together, apart in same:
+        one, other = (epd_opt.simulate(plan, requests=400, failures=failures) for failures in (together, apart))
+        assert one.to_dict()["classes"] == other.to_dict()["classes"]
+
+
+def test_a_blink_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where replicas die and are back before prompts under way reach them, prompts begin anew and no load counts twice."""
+    made: list[Fleet] = []
+    monkeypatch.setitem(run.__globals__, "Fleet", lambda *given, **named: made.append(Fleet(*given, **named)) or made[-1])
+    blinks = [Failure(kind="replica", what="A", amount=1, start_s=0.5 + 0.02 * i, length_s=1e-4) for i in range(200)]
+    found = run_of(plan_of("shared"), failures=blinks)
+    assert found.unfinished == found.refused == 0
+    lanes = [lane for pool in made[0].pools for lane in pool.lanes()]
+    assert sum(lane.deaths for lane in lanes) == 200
+    while made[0].clock.step():
+        pass
+    assert [(lane.sequences, lane.expected, lane.work_s, lane.slow) for lane in lanes] == [(0, 0, 0.0, 1.0)] * len(lanes)

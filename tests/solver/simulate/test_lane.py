@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epd_opt.simulate.clock import Clock
-from epd_opt.simulate.lane import Lane
+from epd_opt.simulate.lane import SEQUENCE_S, Lane
 from support.lanes import PlainTimes, Witness, job, through_lane
 
 
@@ -140,6 +140,6 @@ def test_a_lane_in_the_middle_of_a_prompt_is_not_idle() -> None:
         lane.expect(one)
         lane.accept(0.0, one)
     clock.run_until(4.0)
-    assert lane.backlog_s(4.0) == pytest.approx(6.0 + 5.0)
+    assert lane.load_s(4.0) == pytest.approx(6.0 + 5.0 + 2 * SEQUENCE_S)
     clock.run_until(20.0)
-    assert lane.backlog_s(20.0) == 0.0
+    assert lane.load_s(20.0) == 0.0
