@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from epd_opt.backends.guard import supervise
 from epd_opt.backends.process import solve_in_child
 from solver.backends.hard import hard_instance
 from solver.backends.models import cover, market_split
+from support.interrupting import HALFWAY, interrupted
 
 USABLE = [name for name, solver in BACKENDS.items() if solver.availability().usable]
 LONG = Settings(gap=0.0, time_limit_s=60.0, threads=1)
@@ -159,25 +158,11 @@ def test_a_limit_on_a_hard_instance_holds(name: str) -> None:
         assert plan.document.cost is None
 
 
-def interrupted(file: Path, after: str, wait_s: float) -> tuple[int, str, str]:
-    """Run the command, send Ctrl-C some time after it has said a word on standard error."""
-    command = [sys.executable, "-c", "from epd_opt.cli import main; main()", "solve", str(file), "--json", "--verbose"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        said = ""
-        while after not in said:
-            said += process.stderr.readline()
-        time.sleep(wait_s)
-        process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=30.0)
-    return process.returncode, out, said + rest
-
-
 def test_ctrl_c_prints_the_best_plan_so_far_as_not_proved(tmp_path: Path) -> None:
     """Exit 5, and one JSON document of status feasible whose bound is below its cost."""
     file = tmp_path / "hard.json"
     file.write_text(json.dumps(hard_instance()))
-    code, out, err = interrupted(file, "rows", 3.0)
+    code, out, err = interrupted(file, "rows", HALFWAY)
     assert (code, "Traceback" in err) == (5, False)
     document = json.loads(out)
     assert document["status"] == "feasible"
@@ -188,6 +173,6 @@ def test_ctrl_c_before_any_plan_ends_with_6_and_no_numbers(tmp_path: Path) -> No
     """Right after the programme is built there is no plan: exit 6; nothing that could be read as one."""
     file = tmp_path / "hard.json"
     file.write_text(json.dumps(hard_instance(skus=60, classes=40)))
-    code, out, err = interrupted(file, "rows", 0.0)
+    code, out, err = interrupted(file, "rows")
     assert (code, "Traceback" in err) == (6, False)
     assert not out or json.loads(out)["cost"] is None

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from epd_opt.backends.highs import Highs
 from epd_opt.verify import verify
 from solver.backends.hard import hard_instance
 from support.documents import measured
+from support.interrupting import SOLVING, interrupted
 
 RANGE = {"minimise": "cost_per_request", "rate_multiple": [0.5, 1.5]}
 
@@ -113,16 +111,8 @@ def test_ctrl_c_in_the_second_step_keeps_the_multiple_of_the_first(tmp_path: Pat
     file.write_text(
         json.dumps(hard_instance(skus=12, classes=8) | {"objective": "goodput", "limits": {"usd_per_hour": 150}})
     )
-    command = [sys.executable, "-c", "from epd_opt.cli import main; main()", "solve", str(file), "--json", "--verbose"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        said = ""
-        while said.count("rows") < 2:
-            said += process.stderr.readline()
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=30.0)
-    assert (process.returncode, "Traceback" in rest) == (0, False)
+    code, out, err = interrupted(file, "rows", "rows", SOLVING)
+    assert (code, "Traceback" in err) == (0, False)
     document = json.loads(out)
     assert document["goodput"]["gap"] < 1e-6
     assert "it is not proved that no cheaper fleet serves as much" in document["warnings"]
