@@ -172,7 +172,7 @@ def test_ctrl_c_prints_the_best_plan_so_far_as_not_proved(tmp_path: Path) -> Non
 def test_ctrl_c_before_any_plan_ends_with_6_and_no_numbers(tmp_path: Path) -> None:
     """Right after the programme is built there is no plan: exit 6; nothing that could be read as one."""
     file = tmp_path / "hard.json"
-    file.write_text(json.dumps(hard_instance(skus=60, classes=40)))
+    file.write_text(json.dumps(hard_instance(skus=30, classes=20)))
     code, out, err = interrupted(file, "rows")
     assert (code, "Traceback" in err) == (6, False)
     assert not out or json.loads(out)["cost"] is None
