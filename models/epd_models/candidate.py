@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from epd_models.parallelism import Parallelism
@@ -18,6 +19,9 @@ Stage = Literal["encode", "prefill", "decode"]
 
 STATES: tuple[State, ...] = ("raw", "encoded", "prefilled", "done")
 STAGES: tuple[Stage, ...] = ("encode", "prefill", "decode")
+
+_REMEMBERED = 2**16
+"""Nodes and arcs that are kept to be the same objects when they are asked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -38,6 +42,30 @@ class Node:
     state: State
     sender: Sender | None = None
     level: int = 0
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash once: places are looked up far more often than made."""
+        object.__setattr__(self, "_hash", hash((self.state, self.sender, self.level)))
+
+    def __hash__(self) -> int:
+        """Of all that makes it equal to another."""
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Hashes of text differ between processes: made anew there."""
+        return Node.at, (self.state, self.sender, self.level)
+
+    @staticmethod
+    @lru_cache(_REMEMBERED)
+    def at(state: State, sender: Sender | None = None, level: int = 0) -> Node:
+        """A node, the same object each time: thousands of pools share few of them."""
+        return Node(state=state, sender=sender, level=level)
+
+    @property
+    def all_levels(self) -> Node:
+        """What stands for the node at all its levels."""
+        return Node.at(self.state, self.sender)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -47,6 +75,25 @@ class Arc:
     request_class: str
     start: Node
     end: Node
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash once: arcs are looked up far more often than made."""
+        object.__setattr__(self, "_hash", hash((self.request_class, self.start, self.end)))
+
+    def __hash__(self) -> int:
+        """Of all that makes it equal to another."""
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Hashes of text differ between processes: made anew there."""
+        return Arc.of, (self.request_class, self.start, self.end)
+
+    @staticmethod
+    @lru_cache(_REMEMBERED)
+    def of(request_class: str, start: Node, end: Node) -> Arc:
+        """An arc, the same object each time."""
+        return Arc(request_class=request_class, start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
     cost = total_usd_per_hour(fleet)
     requests = sum(demand.mean_rate for demand in problem.demands) * 3600.0
     bounding = found.bounded_by or found
-    bound, gap = proved_bound(bounding.formulation, bounding.outcome, cost)
+    bound, gap = proved_bound(bounding.formulation, bounding.outcome, cost, whole=bounding.whole)
     searched = found.rate_multiple
     if searched is not None:
         least = max(searched.bound_usd_per_request, bound / requests)

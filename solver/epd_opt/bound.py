@@ -14,12 +14,17 @@ _ROUNDING = 1e-6
 """Share of the common amount by which a solver's bound may stand too high from arithmetic alone."""
 
 
-def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tuple[float, float]:
+def proved_bound(formulation: Formulation, outcome: Outcome, cost: float, *, whole: bool = True) -> tuple[float, float]:
     """Bound on the hourly cost of every plan, and the relative gap of this one.
 
     The solver bounds cost plus tie-breaks. No plan that costs less than this one carries more tie-breaks than the units
     it can pay for, so taking those off the bound leaves a bound on cost; where all costs are multiples of a common
     amount, it may be rounded up to the next one.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether the formulation has all device entries that a better plan may use.
 
     Returns
     -------
@@ -28,7 +33,8 @@ def proved_bound(formulation: Formulation, outcome: Outcome, cost: float) -> tup
     """
     if outcome.bound is None:
         return 0.0, 0.0 if cost == 0.0 else 1.0
-    grid = _common_grid(list(formulation.sets.offers.values()))
+    offers = formulation.sets.offers.values() if whole else formulation.sets.problem.offers
+    grid = _common_grid(list(offers))
     return _bound(outcome.bound, largest_ties(formulation, cost), formulation.scale.factor, grid, cost)
 
 

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from epd_opt.backends import HIGHS, Basis, Clock, Matrix, Relaxation, Settings
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
+from epd_opt.prune import every_arc
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Place: TypeAlias = tuple[str, Node]
@@ -171,36 +173,40 @@ class _Pricing:
         self.problem = problem
         self.classes = {demand.name: c for c, demand in enumerate(problem.demands)}
         rates = np.array([demand.rate for demand in problem.demands])
-        offers = {offer.name: offer for offer in problem.offers}
-        self.devices = {name: d for d, name in enumerate(offers)}
-        self.places: dict[Place, int] = {}
-        arcs, rows = [], []
-        for k, candidate in enumerate(problem.candidates):
-            offer = offers[candidate.device]
-            for arc in candidate.arcs:
-                c = self.classes[arc.request_class]
-                start, end = ((arc.request_class, node) for node in (arc.start, arc.end))
-                energy = 3600.0 * problem.demands[c].mean_rate * offer.busy_usd_per_unit_second
-                energy *= candidate.busy_s[arc.request_class] * float(candidate.units)
-                places = (self.places.setdefault(place, len(self.places)) for place in (start, end))
-                arcs.append((k, c, *places, energy))
-            for row in candidate.rows:
-                load = dict(row.load)
-                rows.append((k, row.setup, *(load.get(name, 0.0) for name in self.classes)))
-        table = np.array(arcs)
-        self.arc_owner, self.arc_class, self.arc_start, self.arc_end = table[:, :4].T.astype(np.intp)
-        self.arc_cost = table[:, 4]
-        table = np.array(rows).reshape(len(rows), 2 + len(rates))
-        self.row_owner, self.row_setup, self.row_load = table[:, 0].astype(np.intp), table[:, 1], table[:, 2:] * rates
-        self.units = np.array([float(candidate.units) for candidate in problem.candidates])
-        self.device = np.array([self.devices[candidate.device] for candidate in problem.candidates], dtype=np.intp)
+        self.devices = {offer.name: d for d, offer in enumerate(problem.offers)}
+        candidates = problem.candidates
+        self.units = np.array([float(candidate.units) for candidate in candidates])
+        self.device = np.array([self.devices[candidate.device] for candidate in candidates], dtype=np.intp)
+
+        arcs = {arc: a for a, arc in enumerate(dict.fromkeys(every_arc(candidates)))}
+        places = [((arc.request_class, arc.start), (arc.request_class, arc.end)) for arc in arcs]
+        self.places = {place: i for i, place in enumerate(dict.fromkeys(itertools.chain.from_iterable(places)))}
+        ends = np.array([[self.places[start], self.places[end]] for start, end in places], dtype=np.intp)
+        of_class = np.array([self.classes[arc.request_class] for arc in arcs], dtype=np.intp)
+        which = np.fromiter(map(arcs.__getitem__, every_arc(candidates)), dtype=np.intp)
+        self.arc_owner = np.repeat(np.arange(len(candidates)), [len(candidate.arcs) for candidate in candidates])
+        self.arc_class, self.arc_start, self.arc_end = of_class[which], ends[which, 0], ends[which, 1]
+        busy = np.array([[candidate.busy_s.get(name, 0.0) for name in self.classes] for candidate in candidates])
+        metered = np.array([offer.busy_usd_per_unit_second for offer in problem.offers])[self.device] * self.units
+        energy = 3600.0 * metered[:, None] * busy * np.array([demand.mean_rate for demand in problem.demands])
+        self.arc_cost = energy[self.arc_owner, self.arc_class]
+
+        rows = [row for candidate in candidates for row in candidate.rows]
+        self.row_owner = np.repeat(np.arange(len(candidates)), [len(candidate.rows) for candidate in candidates])
+        self.row_setup = np.array([row.setup for row in rows])
+        self.row_load = np.zeros((len(rows), len(rates)))
+        loaded = np.repeat(np.arange(len(rows)), [len(row.load) for row in rows])
+        loads = list(itertools.chain.from_iterable(row.load for row in rows))
+        self.row_load[loaded, [self.classes[name] for name, _ in loads]] = [load for _, load in loads]
+        self.row_load *= rates
+
         self.owner = np.array([self.classes[name] for name, _ in self.places], dtype=np.intp)
         self.stage = np.array([STATES.index(node.state) for _, node in self.places])
         self.starts = np.array([node.sender is None and node.state != "done" for _, node in self.places])
         self.ends = self.stage == len(STATES) - 1
         chains: dict[Place, list[tuple[int, int]]] = {}
         for (name, node), i in self.places.items():
-            chains.setdefault((name, Node(state=node.state, sender=node.sender)), []).append((node.level, i))
+            chains.setdefault((name, node.all_levels), []).append((node.level, i))
         self.chains = {place: np.array(sorted(chain)) for place, chain in chains.items()}
 
     def list_prices(self) -> Vector:

@@ -3,7 +3,8 @@ always replace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -45,13 +46,10 @@ def lean(candidate: Candidate, rates: Mapping[str, float]) -> Candidate:
     return replace(candidate, rows=tuple(kept))
 
 
-def stage_graph(candidates: Iterable[Candidate], request_class: str) -> nx.DiGraph:
-    """The stage graph of one class: nodes are :class:`Node`, edges carry the arcs; being early allows being late."""
+def stage_graph(arcs: Iterable[Arc]) -> nx.DiGraph:
+    """The stage graph of a class with these arcs: nodes are :class:`Node`; being early allows being late."""
     graph = nx.DiGraph()
-    for candidate in candidates:
-        for arc in candidate.arcs:
-            if arc.request_class == request_class:
-                graph.add_edge(arc.start, arc.end)
+    graph.add_edges_from((arc.start, arc.end) for arc in arcs)
     chains: dict[tuple[object, ...], list[Node]] = {}
     for node in graph.nodes:
         if node.sender is not None:
@@ -64,24 +62,33 @@ def stage_graph(candidates: Iterable[Candidate], request_class: str) -> nx.DiGra
 def connected(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates with only those arcs that lie on a way from a class's source to its end."""
     candidates = list(candidates)
-    useful: set[tuple[str, Node]] = set()
-    for name in sorted({name for candidate in candidates for name in candidate.classes}):
-        graph = stage_graph(candidates, name)
-        sources = [node for node in graph if node.sender is None and node.state != "done"]
-        sinks = [node for node in graph if node.state == "done"]
-        ahead = set(sources).union(*(nx.descendants(graph, node) for node in sources))
-        back = set(sinks).union(*(nx.ancestors(graph, node) for node in sinks))
-        useful |= {(name, node) for node in ahead & back}
+    by_class: dict[str, list[Arc]] = {}
+    for arc in set(every_arc(candidates)):
+        by_class.setdefault(arc.request_class, []).append(arc)
+    useless = frozenset(itertools.chain.from_iterable(_leading_nowhere(arcs) for arcs in by_class.values()))
     result = []
     for candidate in candidates:
-        arcs = tuple(
-            arc
-            for arc in candidate.arcs
-            if (arc.request_class, arc.start) in useful and (arc.request_class, arc.end) in useful
-        )
-        if arcs:
-            result.append(candidate if len(arcs) == len(candidate.arcs) else replace(candidate, arcs=arcs))
+        if useless.isdisjoint(candidate.arcs):
+            result.append(candidate)
+        elif arcs := tuple(arc for arc in candidate.arcs if arc not in useless):
+            result.append(replace(candidate, arcs=arcs))
     return result
+
+
+def every_arc(candidates: Iterable[Candidate]) -> Iterator[Arc]:
+    """The arcs of each candidate in turn."""
+    return itertools.chain.from_iterable(candidate.arcs for candidate in candidates)
+
+
+def _leading_nowhere(arcs: Sequence[Arc]) -> Iterator[Arc]:
+    """Those of a class's arcs that lie on no way from its source to its end."""
+    graph = stage_graph(arcs)
+    sources = [node for node in graph if node.sender is None and node.state != "done"]
+    sinks = [node for node in graph if node.state == "done"]
+    ahead = set(sources).union(*(nx.descendants(graph, node) for node in sources))
+    back = set(sinks).union(*(nx.ancestors(graph, node) for node in sinks))
+    useful = ahead & back
+    return (arc for arc in arcs if arc.start not in useful or arc.end not in useful)
 
 
 def undominated(group: list[Candidate], *, metered: bool) -> list[Candidate]:

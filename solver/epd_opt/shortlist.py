@@ -51,6 +51,8 @@ _QUICK = _Effort(most=80, each=1, nodes=1, gap=0.05)
 _THOROUGH = _Effort(most=160, each=2, nodes=100, gap=0.01)
 _POOR = 1.5
 """A plan that costs so many times the bound is sought again among more candidates."""
+_SURELY = 0.9
+"""Share of the gap asked for that a known plan must keep to be enough: ties and predictions may add to its cost."""
 _CAREFUL = 1e-5
 """Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
 
@@ -138,13 +140,15 @@ class Shortlist:
         return None if self.incumbent is None else self.incumbent.values(formulation)
 
     def known(self, formulation: Formulation, outcome: Outcome) -> Outcome:
-        """The outcome of a solve that was stopped, with what is known here where that is better."""
-        if self.incumbent is None or outcome.termination not in ("time_limit", "interrupted"):
+        """The outcome of a solve with what is known here where that is better; where the problem is not whole, the solver
+        has proved nothing."""
+        if self.incumbent is None or (self.whole and outcome.termination not in ("time_limit", "interrupted")):
             return outcome
+        if not self.whole:
+            outcome = replace(outcome, termination="time_limit", bound=None)
         values = self.incumbent.values(formulation)
         objective = sum(c * values[variable.name] for variable, c in formulation.model.objective.items())
-        proved = outcome.bound if self.whole and outcome.bound is not None else -math.inf
-        bound = max(self.bound * formulation.scale.factor, proved)
+        bound = max(self.bound * formulation.scale.factor, -math.inf if outcome.bound is None else outcome.bound)
         if outcome.objective is not None and outcome.objective <= objective:
             return replace(outcome, bound=min(bound, outcome.objective))
         return replace(outcome, values=values, objective=objective, bound=min(bound, objective))
@@ -171,19 +175,30 @@ class Scout:
     ----------
     settings, clock : Settings, Clock
         Of the search. Relaxations and plans on the way are HiGHS's, whatever solver is asked for afterwards.
+    eager : bool
+        Whether to look no further once the incumbent is known to be as good as is asked for.
     bound : float
         On the cost of every plan with its tie-breaks, US dollars per hour, as far as is known.
     incumbent : Incumbent or None
         The best plan known.
     whole : bool
-        Whether all pools that may matter got their operating points before the time was over.
+        Whether all pools that may matter got their operating points: not where the time was over before, or the incumbent
+        is enough without.
     """
 
     settings: Settings
     clock: Clock
+    eager: bool = True
     bound: float = 0.0
     incumbent: Incumbent | None = None
     whole: bool = True
+
+    @property
+    def enough(self) -> bool:
+        """Whether the incumbent is known to be as good as is asked for."""
+        if self.incumbent is None or not self.eager:
+            return False
+        return 0.0 <= self.incumbent.most - self.bound <= _SURELY * self.settings.gap * self.incumbent.most
 
     def shortlist(self, problem: PlanningProblem, questions: Sequence[Question] = ()) -> Shortlist:
         """Leave out candidates that no plan cheaper than a known one can use.
@@ -215,8 +230,8 @@ class Scout:
 
         The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more
         than any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are
-        staffed, a few times over; a plan is sought over their points. Where the time is over before all that may matter are
-        staffed, those that are.
+        staffed, a few times over; a plan is sought over their points. Once it is good enough, or the time is over, its own
+        pools are all there is to staff.
 
         Parameters
         ----------
@@ -235,15 +250,19 @@ class Scout:
         found = priced(replace(outlines, candidates=tuple(known.values())), self.settings, self.clock)
         joining = [] if found is None else [list(known)[k] for k in best(found.worth, _SEEDS)]
         try:
-            for effort in (_QUICK, None, None, None):
+            for effort in (_QUICK, _QUICK, None, None):
                 if found is None or not joining:
                     break
+                new: list[Candidate] = []
                 for key in sorted(joining):
-                    new = staffed([key]).candidates
-                    some.add(key)
-                    points += new
-                    owner |= {candidate.key: key for candidate in new}
-                points = thin(replace(outlines, candidates=tuple(points)))
+                    operated = staffed([key]).candidates
+                    new += operated
+                    owner |= {candidate.key: key for candidate in operated}
+                some |= set(joining)
+                touched = {candidate.physical for candidate in new}
+                new += [candidate for candidate in points if candidate.physical in touched]
+                points = [candidate for candidate in points if candidate.physical not in touched]
+                points += thin(replace(outlines, candidates=tuple(new)))
                 mixed = [*points, *(candidate for key, candidate in known.items() if key not in some)]
                 problem = replace(outlines, candidates=tuple(sorted(connected(mixed), key=lambda candidate: candidate.key)))
                 found = priced(problem, self.settings, self.clock, before=found)
@@ -252,34 +271,35 @@ class Scout:
                 self.bound = max(self.bound, found.bound)
                 if effort is not None:
                     self._look(packed, problem.candidates, found, owner, effort)
+                if self.enough:
+                    break
                 near = found.worth > -_CLOSE * abs(found.bound)
                 keys = [candidate.key for candidate in problem.candidates]
                 joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
-            if found is not None:
+            if found is not None and not self.enough:
                 self._look(packed, problem.candidates, found, owner, _THOROUGH)
             if self.incumbent is None or self.bound > self.incumbent.most:
                 self.bound, self.incumbent = 0.0, None
                 return every
-            wanted = {owner[key] for key in self.incumbent.used}
-            if found is None:
-                raise OutOfTime
-            kept = found.bound - found.worth <= self.incumbent.most
-            wanted |= {
-                owner.get(candidate.key, candidate.key)
-                for candidate, worthy in zip(problem.candidates, kept, strict=True)
-                if worthy
-            }
-            for key in every:
-                if key in wanted:
-                    self.clock.check()
-                    staffed([key])
-                    some.add(key)
+            if found is not None and not self.enough:
+                kept = found.bound - found.worth <= self.incumbent.most
+                wanted = {owner[key] for key in self.incumbent.used}
+                wanted |= {
+                    owner.get(candidate.key, candidate.key)
+                    for candidate, worthy in zip(problem.candidates, kept, strict=True)
+                    if worthy
+                }
+                for key in every:
+                    if key in wanted:
+                        self.clock.check()
+                        staffed([key])
+                return [key for key in every if key in wanted]
         except OutOfTime:
             if self.incumbent is None:
                 raise
-            self.whole = False
-            wanted = {owner[key] for key in self.incumbent.used}
-        return [key for key in every if key in wanted]
+        self.whole = False
+        used = {owner[key] for key in self.incumbent.used}
+        return [key for key in every if key in used]
 
     def _look(
         self,

@@ -259,13 +259,13 @@ def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> list[tupl
     """Where a class may enter a pool, each with the TTFT that has passed once it is there."""
     first: State = "raw" if hop.load.has_vision else "encoded"
     if hop.start == first:
-        return [(Node(state=first), 0.0)]
+        return [(Node.at(first), 0.0)]
     result = []
     for sender in sorted(known.get((hop.name, hop.start), ())):
         crossing = hand_over_s(context, hop.receives, sender, pool, hop.start)
         if crossing is not None:
             result += [
-                (Node(state=hop.start, sender=sender, level=level), elapsed + crossing)
+                (Node.at(hop.start, sender, level), elapsed + crossing)
                 for level, elapsed in enumerate(levels_s(hop.load, hop.start))
             ]
     return result
@@ -274,10 +274,10 @@ def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> list[tupl
 def _deadlines(context: Context, hop: Hop, pool: Pool) -> list[tuple[Node, float]]:
     """Where a class may leave a pool, each with the TTFT that may have passed by then."""
     if hop.end == "done":
-        return [(Node(state="done"), hop.promise.ttft_s)]
+        return [(Node.at("done"), hop.promise.ttft_s)]
     sender = _sender(context, pool, hop.end)
     return [
-        (Node(state=hop.end, sender=sender, level=level), elapsed)
+        (Node.at(hop.end, sender, level), elapsed)
         for level, elapsed in enumerate(levels_s(hop.load, hop.end))
         if elapsed <= hop.promise.ttft_s
     ]
@@ -290,7 +290,7 @@ def _arcs(context: Context, pool: Pool, hop: Hop, wait_s: float, known: Senders)
     for start, elapsed in _starts(context, hop, pool, known):
         for end, deadline in _deadlines(context, hop, pool):
             if elapsed + hop.delay_s(wait_s) <= deadline * (1 + 1e-12):
-                best[end, start.sender] = Arc(request_class=hop.name, start=start, end=end)
+                best[end, start.sender] = Arc.of(hop.name, start, end)
                 break
     return list(best.values())
 

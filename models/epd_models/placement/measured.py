@@ -79,13 +79,13 @@ def measured_candidate(
                 continue
             start, end = passage
             enters = start == "raw" or (start == "encoded" and not vision[name])
-            leaves = Node(state=end, sender=None if end == "done" else MEASURED_SENDER)
+            leaves = Node.at(end, None if end == "done" else MEASURED_SENDER)
             if enters:
-                yield Arc(request_class=name, start=Node(state=start), end=leaves)
+                yield Arc.of(name, Node.at(start), leaves)
                 continue
             for sender in sorted(senders.get((name, start), ())):
-                begin = Node(state=start, sender=sender, level=last_level[start])
-                yield Arc(request_class=name, start=begin, end=leaves)
+                begin = Node.at(start, sender, last_level[start])
+                yield Arc.of(name, begin, leaves)
 
     found = tuple(arcs())
     if not found:

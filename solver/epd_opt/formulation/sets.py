@@ -84,7 +84,7 @@ class Sets:
             for arc in candidate.arcs:
                 for side, node in ((0, arc.end), (1, arc.start)):
                     if node.sender is not None:
-                        key = (arc.request_class, Node(state=node.state, sender=node.sender))
+                        key = (arc.request_class, node.all_levels)
                         result.setdefault(key, ([], []))[side].append((k, arc))
         return result
 

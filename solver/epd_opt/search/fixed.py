@@ -69,6 +69,10 @@ def cheapest_of(
             infeasible = found.outcome is not None and found.outcome.termination == "infeasible"
             return NoPlan(why=refused[0].why, outcome=found.outcome) if refused and infeasible else found
         beyond = beyond_limits(problem, found, task.means.settings)
+        if beyond is not None and not scout.whole and task.means.clock.left_s != 0.0:
+            scout = Scout(settings=task.means.settings, clock=task.means.clock, eager=False)
+            everything = task.offering_at([multiple], scout.worth_staffing)
+            return cheapest_of(task, everything, multiple, diagnose=diagnose, scout=scout)
         if beyond is None:
             return found if first is None else _among_the_rest(first, found, refused)
         if len(refused) == _MOST_REFUSED:
@@ -114,4 +118,4 @@ def _solved(
         return NoPlan(why=why, outcome=outcome)
     if outcome.values is None:
         return NoPlan(outcome=outcome)
-    return Found(multiple=multiple, offered=offered, formulation=formulation, outcome=outcome)
+    return Found(multiple=multiple, offered=offered, formulation=formulation, outcome=outcome, whole=listed.whole)

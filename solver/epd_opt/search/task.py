@@ -112,6 +112,8 @@ class Found:
         What the search for the multiple has found.
     bounded_by : Found or None
         The search over all candidates, whose bound holds, where some of them were then left out.
+    whole : bool
+        Whether the model knows all that a better plan may use.
     """
 
     multiple: float
@@ -123,6 +125,7 @@ class Found:
     rate_multiple: doc.RateMultiple | None = None
     warnings: tuple[str, ...] = ()
     bounded_by: Found | None = None
+    whole: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
