@@ -230,8 +230,8 @@ class Scout:
 
         The relaxation is solved over operating points of some pools and outlines of the others. An outline asks for no more
         than any operating point of its pool, so this bounds every plan. Pools whose outlines it uses, or nearly, are
-        staffed, a few times over; a plan is sought over their points. Once it is good enough, or the time is over, its own
-        pools are all there is to staff.
+        staffed, a few times over; a plan is sought over their points. Once it is good enough, or the time is over, the
+        pools that it was sought among are all there is to staff.
 
         Parameters
         ----------
@@ -298,8 +298,8 @@ class Scout:
             if self.incumbent is None:
                 raise
         self.whole = False
-        used = {owner[key] for key in self.incumbent.used}
-        return [key for key in every if key in used]
+        tried = {owner[candidate.key] for candidate in self.incumbent.formulation.sets.candidates}
+        return [key for key in every if key in tried]
 
     def _look(
         self,

@@ -271,6 +271,30 @@ def test_a_plan_found_early_stands_where_the_time_is_over(monkeypatch: pytest.Mo
     assert best * formulation.scale.factor <= outcome.objective * (1 + 2e-5)
 
 
+@pytest.mark.usefixtures("greedy")
+def test_a_plan_that_is_good_enough_ends_the_screening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a wide gap the first plan found is kept, its pools alone are staffed, and the bound that comes with it holds; the
+    solver, which knows few candidates then, proves nothing."""
+    monkeypatch.setattr(module, "_SEEDS", 12)
+    best = objective(prune(offered(modelled())))
+    assert best is not None
+    scout = Scout(settings=replace(EXACT, gap=0.3), clock=Clock(PLENTY))
+    few = offered(modelled(), scout.worth_staffing)
+    assert not scout.whole
+    assert len(few.candidates) < len(offered(modelled()).candidates)
+    short = scout.shortlist(few)
+    formulation = build(short.problem)
+    outcome = short.known(formulation, HIGHS.solve(formulation.model, EXACT))
+    assert outcome.termination != "optimal"
+    assert outcome.bound is not None
+    assert outcome.bound <= best * formulation.scale.factor * (1 + 2e-5)
+
+    plan = epd_opt.solve(modelled(solver={"gap": 0.3}))
+    assert plan.status == "optimal"
+    assert plan.cost.gap <= 0.3
+    assert plan.cost.bound_usd_per_hour <= best * (1 + 1e-9) <= plan.cost.usd_per_hour * (1 + 2e-5)
+
+
 @pytest.mark.parametrize("name", ["gpu-prefill-npu-decode", "text-and-images"])
 def test_bounds_over_outlines_hold_for_shipped_instances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No relaxation met on the way to a plan lies above what the plan costs, and the plan costs what it does without any
