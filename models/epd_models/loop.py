@@ -271,19 +271,21 @@ def _terms(
             terms.append(_Term(kind=kind, loads=np.tile(load, (len(level), 1)), setup=none))
     if burst.any():
         terms.append(_Term(kind="share", loads=burst / (share * lanes)[:, None], setup=none))
-    variances = [_variances(loop, c, level, share, smallest) for c in classes]
+    each = [_variances(loop, c, level, share, smallest) for c in classes]
+    bursts, slow = (np.stack([parts[i] for parts in each], axis=1) for i in (0, 1))
+    bursts = bursts if pooled else bursts * np.broadcast_to(smallest, level.shape)[:, None]
+    largest, names = _largest_burst(classes), [c.name for c in classes]
+    stalled = 2.0 * left[:, None] * burst / loop.lanes
     for name, target in promised:
-        judged = next(c for c in classes if c.name == name)
+        averaged = classes[names.index(name)].averaged
         allowed = _spread_allowed(level, target) ** 2
         if pooled:
-            allowed = allowed - _largest_burst(classes) ** 2 / (judged.averaged * left) ** 2
+            allowed = allowed - largest**2 / (averaged * left) ** 2
         allowed = np.where(allowed > 0, allowed, np.nan)
-        columns = []
-        for c, (bursts, slow) in zip(classes, variances, strict=True):
-            spread = bursts * (1.0 if pooled else smallest) / judged.averaged + slow
-            variance = spread * left**2 / (smallest * loop.lanes * allowed)
-            columns.append((variance + 2.0 * left * c.burst / loop.lanes) / (left * (1.0 + share)))
-        terms.append(_Term(kind="interval", loads=np.stack(columns, axis=1), setup=none, judged=name))
+        per_spread = left**2 / (smallest * loop.lanes * allowed)
+        variance = (bursts / averaged + slow) * per_spread[:, None]
+        loads = (variance + stalled) / (left * (1.0 + share))[:, None]
+        terms.append(_Term(kind="interval", loads=loads, setup=none, judged=name))
     return terms
 
 
@@ -557,26 +559,18 @@ def prefill_service(loop: Loop, level: float) -> float:
     return 1.0 + level / loop.chunk if math.isfinite(loop.chunk) else 1.0
 
 
-def first_token_delay(
-    loop: Loop, *, prefill: float, encode: float, iterations: int, level: float, share: float, wait: float
-) -> float:
-    """Seconds from arrival at the loop to the first token, beyond the promised ``wait``.
+def behind_s(loop: Loop, work: float) -> float:
+    """Seconds of prompts that arrive behind a request but enter its last iteration, which all of them leave together.
 
-    The rest of the iteration under way, the request's own work and iterations, and the work of prompts that arrive
-    behind it but enter its last iteration (which all of them leave together). Safe where the waiting rows hold for
-    services ``encode + prefill * prefill_service(loop, level)``.
+    With the rest of the iteration under way and the request's own work and iterations, this is what it takes from its
+    arrival at the loop to its first token beyond its promised wait. Safe where the waiting rows hold for services
+    ``encode + prefill * prefill_service(loop, level)``.
 
     Parameters
     ----------
-    prefill, encode : float
-        The request's own seconds.
-    iterations : int
-        Chunks that its prompt takes.
-    level, share : float
-        Of the loop's operating point.
-    wait : float
-        Promised wait, s; the longer a prompt waits, the more arrive behind it.
+    work : float
+        Seconds of prefill and encode that arrive during the wait: the loop's share of prefill times the wait.
     """
-    behind = max(share * wait, _largest_burst(list(loop.classes)))
+    behind = max(work, _largest_burst(list(loop.classes)))
     carried = loop.chunk * max(1.0, max((c.burst / c.prefill for c in loop.classes if c.prefill > 0), default=1.0))
-    return encode + prefill + (iterations + 1) * level + min(behind, carried)
+    return min(behind, carried)

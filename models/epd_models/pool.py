@@ -34,9 +34,9 @@ class Behind:
     """Prompts that arrive behind a request but leave with it: ``share`` of its wait, between ``least`` and ``most``
     seconds."""
 
-    share: float
-    least: float
-    most: float
+    share: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
 
     def seconds(self, wait: float) -> float:
         """Seconds that they add to a request that waited so long."""
@@ -70,7 +70,7 @@ class Hop:
     end: State
     own_s: float
     entering: tuple[float, float, int] = (0.0, 0.0, 0)
-    behind: Behind = Behind(share=0.0, least=0.0, most=0.0)
+    behind: Behind = Behind()
     queues: tuple[str, ...] = ()
     receives: float = 0.0
     sends: float = 0.0

@@ -78,6 +78,12 @@ class ServiceMoments:
     weights: tuple[float, ...]
     scv: float = 1.0
 
+    def times(self, factor: float) -> ServiceMoments:
+        """The same service, every time of it ``factor`` times as long."""
+        return ServiceMoments(
+            name=self.name, values=tuple(value * factor for value in self.values), weights=self.weights, scv=self.scv
+        )
+
     @cached_property
     def mean(self) -> float:
         """E[S], s."""

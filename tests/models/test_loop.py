@@ -13,8 +13,8 @@ from epd_models.loop import (
     Loop,
     LoopClass,
     LoopPoint,
+    behind_s,
     best_levels,
-    first_token_delay,
     memory_headroom,
     predicted_interval,
     predicted_occupancy,
@@ -217,7 +217,7 @@ def test_a_decode_pool_needs_room_for_its_own_occupancy() -> None:
 
 
 def first_token_lateness(name: str, replicas: int, over: float, eps: float) -> float:
-    """Largest P(TTFT > wait + own) / eps when the waiting rows just hold, own as `first_token_delay` gives it."""
+    """Largest P(TTFT > wait + own) / eps when the waiting rows just hold, own as loops plan it (`behind_s`)."""
     loop, unit = loop_of(name), flows_of(name, 1.0)
     kinds, level = KINDS[name], 0.04
 
@@ -247,15 +247,7 @@ def first_token_lateness(name: str, replicas: int, over: float, eps: float) -> f
     worst = 0.0
     for i, (kind, c) in enumerate(zip(kinds, loop.classes, strict=True)):
         chosen = result.label == i
-        own = first_token_delay(
-            loop,
-            prefill=c.prefill,
-            encode=0.0,
-            iterations=math.ceil(kind.prompt / TIMING.budget),
-            level=level,
-            share=share,
-            wait=wait,
-        )
+        own = c.prefill + (math.ceil(kind.prompt / TIMING.budget) + 1) * level + behind_s(loop, share * wait)
         late = result.first_token[chosen] - (result.own_work[chosen] - c.prefill) > wait + own
         worst = max(worst, float(late.mean()) / eps)
     return worst

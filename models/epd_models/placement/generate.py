@@ -38,6 +38,8 @@ _CLOSE = 1.4
 _POINTS = {"queue": 5, "loop": 4, "two queues": 2}
 """Operating points per wait and queue: of pools without a loop, with one, and with two queues beside it."""
 Senders = Mapping[tuple[str, State], set[Sender]]
+Ends = list[tuple[Node, float]]
+"""Where a class enters or leaves a pool, each with the TTFT that has passed, or may have passed, there."""
 Choice = Callable[[Sequence[Candidate], Callable[[Collection[str]], list[Candidate]]], Collection[str]]
 """Which pools to staff: given outlines of all of them, candidates that ask for no more than any operating point of the pool,
 and a way to staff those of some keys; the keys to staff."""
@@ -255,7 +257,7 @@ def hand_over_s(context: Context, size: float, sender: Sender, pool: Pool, state
     return transfer_s(size, sender.bandwidth, pool.bandwidth, context.network.latency_s)
 
 
-def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> list[tuple[Node, float]]:
+def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> Ends:
     """Where a class may enter a pool, each with the TTFT that has passed once it is there."""
     first: State = "raw" if hop.load.has_vision else "encoded"
     if hop.start == first:
@@ -271,7 +273,7 @@ def _starts(context: Context, hop: Hop, pool: Pool, known: Senders) -> list[tupl
     return result
 
 
-def _deadlines(context: Context, hop: Hop, pool: Pool) -> list[tuple[Node, float]]:
+def _deadlines(context: Context, hop: Hop, pool: Pool) -> Ends:
     """Where a class may leave a pool, each with the TTFT that may have passed by then."""
     if hop.end == "done":
         return [(Node.at("done"), hop.promise.ttft_s)]
@@ -283,13 +285,22 @@ def _deadlines(context: Context, hop: Hop, pool: Pool) -> list[tuple[Node, float
     ]
 
 
+def _ends(context: Context, pool: Pool, hop: Hop, known: Senders) -> tuple[Ends, Ends]:
+    """Where a class may enter a pool and where it may leave it, the same at all its operating points."""
+    senders = len(known.get((hop.name, hop.start), ()))
+    key = ("ends", pool.placement, pool.entry.name, pool.cut, hop.name, hop.receives, hop.promise, senders)
+    return context.once(key, lambda: (_starts(context, hop, pool, known), _deadlines(context, hop, pool)))
+
+
 def _arcs(context: Context, pool: Pool, hop: Hop, wait_s: float, known: Senders) -> list[Arc]:
     """Arcs of a class: from every entry to the earliest deadline that it can keep; later entries for the same deadline
     replace earlier ones."""
     best: dict[tuple[Node, object], Arc] = {}
-    for start, elapsed in _starts(context, hop, pool, known):
-        for end, deadline in _deadlines(context, hop, pool):
-            if elapsed + hop.delay_s(wait_s) <= deadline * (1 + 1e-12):
+    delay = hop.delay_s(wait_s)
+    starts, deadlines = _ends(context, pool, hop, known)
+    for start, elapsed in starts:
+        for end, deadline in deadlines:
+            if elapsed + delay <= deadline * (1 + 1e-12):
                 best[end, start.sender] = Arc.of(hop.name, start, end)
                 break
     return list(best.values())
@@ -302,8 +313,9 @@ def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:
     for hop in pool.hops:
         if not hop.queues:
             continue
-        for _, elapsed in _starts(context, hop, pool, known):
-            for _, deadline in _deadlines(context, hop, pool):
+        starts, deadlines = _ends(context, pool, hop, known)
+        for _, elapsed in starts:
+            for _, deadline in deadlines:
                 wait = hop.affordable_wait_s(deadline - elapsed)
                 if wait > 0 and math.isfinite(wait):
                     slack.append(wait / math.log(1.0 / hop.shares.wait_eps) * (1 - 1e-9))

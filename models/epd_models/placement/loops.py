@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,9 +16,9 @@ from epd_models.loop import (
     Loop,
     LoopClass,
     LoopPoint,
+    behind_s,
     best_levels,
     dispersion,
-    first_token_delay,
     memory_headroom,
     prefill_service,
 )
@@ -26,15 +26,80 @@ from epd_models.memory import KvShape
 from epd_models.parallelism import Parallelism
 from epd_models.placement import parts
 from epd_models.placement.context import Context, NotBuildable
-from epd_models.placement.language import language
+from epd_models.placement.language import Language, Prompts, language
 from epd_models.pool import Behind, Hop, Pool, Queue, Settings
+from epd_models.queueing import ServiceMoments
 from epd_models.request import RequestLoad
+from epd_models.risk import Promise, RiskShares
 from epd_models.row import Row
 from epd_models.stages.decode import StepTime
+from epd_models.stages.encode import EncodeTime
 from epd_models.transfer import transfer_s
 
 Encode = Literal["none", "in_line", "beside"]
 Build = Callable[[Context, Entry, Parallelism, Settings], Pool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passage:
+    """What a class does to the loops of an entry and cut, at whatever level they run; arrays have shape (sizes,).
+
+    Attributes
+    ----------
+    busy, stalls : Floats
+        Lane seconds of prefill, and of encoding in line before it.
+    unhindered : ServiceMoments or None
+        The service of prefill where decode takes no time and nothing is encoded in line.
+    encoding : ServiceMoments or None
+        The service of encoder processes beside the loop.
+    prefill, encode, second : float
+        Mean seconds for which a request stalls decode, and the mean square of them all.
+    own_s : float
+        Seconds before the loop, waits left out.
+    receives, received : float
+        Bytes handed over on arrival: at the class's size quantile, and on average.
+    compute, host : float
+        Replica-seconds of compute where encoders run beside the loop, and core-seconds of image processing.
+    """
+
+    load: RequestLoad
+    promise: Promise
+    shares: RiskShares
+    prompt: Prompts
+    start: State
+    queues: tuple[str, ...]
+    busy: parts.Floats
+    stalls: parts.Floats
+    unhindered: ServiceMoments | None
+    encoding: ServiceMoments | None
+    prefill: float
+    encode: float
+    second: float
+    own_s: float
+    receives: float
+    received: float
+    compute: float
+    host: float
+    held: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """What pools of a placement on an entry and cut share at all levels.
+
+    Attributes
+    ----------
+    memory, peak : float
+        KV bytes of a logical device, and of a very long request on it.
+    """
+
+    base: Language
+    memory: float
+    peak: float
+    processes: int
+    passages: tuple[_Passage, ...]
+    rows: tuple[Row, ...]
+    encoding: Queue | None
 
 
 def loop_pool(
@@ -57,113 +122,48 @@ def loop_pool(
     prefills : bool
         Whether prompts are read in the loop, or arrive as KV caches.
     """
-    engine = context.engine
-    base = language(context, entry, cut)
-    worker, kv, bandwidth = base.worker, base.kv, base.bandwidth
-    images = any(load.has_vision for load in context.loads)
-    processes = parts.encoder_processes(context, entry) if encode == "beside" else 0
-    if encode == "beside":
-        free = 1.0 - engine.shared_memory_fraction
-        parts.check_encoder_memory(context, entry, processes=processes, fraction=free)
-    elif encode == "in_line" and images:
-        parts.check_encoder_formats(entry)
-    memory = parts.kv_budget(
-        context,
-        worker,
-        encodes=encode == "in_line" and images,
-        beside_encoders=encode == "beside",
-        images=images and prefills,
+    draft = context.once(
+        ("draft", placement, entry.name, cut, chosen.portion),
+        lambda: _draft(context, entry, cut, chosen, encode=encode, prefills=prefills),
     )
-    times = parts.encode_times(context, entry) if encode != "none" else {}
-    step = parts.step_time(context, entry, worker, chosen)
+    engine, base, level = context.engine, draft.base, chosen.itl_level_s
+    step = parts.step_time(context, entry, base.worker, chosen)
     if encode == "beside":
         step = step.slower(1.0 + engine.shared_drag)
-    level = chosen.itl_level_s
     chunk = base.chunk_s if prefills else math.inf
     loop = Loop(classes=(), step=fixed_s(context, entry, step, chosen), chunk=chunk, lanes=cut.pipeline)
     factor = prefill_service(loop, level)
 
-    hops, classes, prompts, encodes, received, compute, host = [], [], [], [], [], [], []
-    largest_held, largest_peak = 0.0, 0.0
-    for load in context.loads:
-        kept = parts.promise(load, chosen)
-        shares = parts.shares(context, load, kept, alone=encode == "in_line")
-        size = shares.size_probability
-        prompt = base.prompts[load.name]
-        nothing = np.zeros_like(load.image_counts)
-        busy = prompt.busy if prefills else nothing
-        stalls = parts.in_line_encode(load, times) if encode == "in_line" else nothing
-        start: State = "prefilled"
-        queues: tuple[str, ...] = ()
-        receives, encode_own, prefill_own, iterations = 0.0, 0.0, 0.0, 1
-        own = 0.0
+    prompts, classes = [], []
+    largest_held = 0.0
+    for passage in draft.passages:
+        load, prompt = passage.load, passage.prompt
         if prefills:
-            start = "raw" if load.has_vision and encode != "none" else "encoded"
-            queues = ("prefill",)
-            prompts.append(parts.service(load, busy * factor, stalls))
-            at = load.quantile_size(stalls + prompt.read + level * prompt.chunks, size)
-            encode_own, prefill_own, iterations = float(stalls[at]), float(prompt.read[at]), int(prompt.chunks[at])
-            own = engine.request_overhead_s
-            if load.name in times:
-                decoding = parts.decoding_s(times[load.name], entry, load.image_counts, max(1, processes))
-                own += load.quantile(decoding, size)
-            holding_s = prompts[-1].mean
-            if load.has_vision and encode == "none":
-                embeddings = parts.embedding_bytes(load)
-                receives = load.quantile(embeddings, size)
-                received.append((load.name, float(embeddings @ load.weights)))
+            free = passage.unhindered
+            by_size = parts.service(load, passage.busy * factor, passage.stalls) if free is None else free.times(factor)
+            prompts.append(by_size)
+            holding_s = by_size.mean
         else:
-            receives = load.quantile(prompt.crossing, size)
-            received.append((load.name, prompt.mean_crossing))
             holding_s = transfer_s(
                 prompt.mean_crossing * context.network.conversion_factor,
-                float(worker.units) * context.slowest_bandwidth,
-                bandwidth,
+                float(base.worker.units) * context.slowest_bandwidth,
+                base.bandwidth,
                 context.network.latency_s,
             )
-        if encode == "beside":
-            compute.append((load.name, float(busy @ load.weights) / cut.pipeline))
-        encoded = load.encoded_share * load.mean_images
-        if load.name in times:
-            host.append((load.name, encoded * times[load.name].host_s / parts.host_cores(entry)))
-        if encode == "beside" and load.name in times:
-            time = times[load.name]
-            image_s = parts.process_seconds(time, processes, engine.shared_slowdown)
-            encodes.append(parts.service(load, nothing, load.image_counts * image_s))
-            stalls = engine.shared_stall * time.device_s * load.image_counts
-            count = load.quantile(load.image_counts, size)
-            own += image_s * (1.0 + (count - 1.0) / processes) if count > 0 else 0.0
-            queues = ("encode", *queues)
-            compute[-1] = (load.name, compute[-1][1] + encoded * time.device_s)
-        held_prompt = float(prompt.held @ load.weights)
-        largest_peak = max(largest_peak, parts.check_peak(load, kv, memory, entry, cut))
         steps = load.decoded[0] / step.tokens
-        held = _held(load, kv, step, context, entry)
-        largest_held = max(largest_held, held / steps if steps else held_prompt)
+        held = _held(load, base.kv, step, context, entry)
+        largest_held = max(largest_held, held / steps if steps else passage.held)
         classes.append(
             LoopClass(
                 name=load.name,
                 output_tokens=steps + 1.0,
                 decode=_decode_s(load, step, entry, chosen),
-                prefill=float(busy @ load.weights),
-                encode=load.encoded_share * float(stalls @ load.weights),
-                burst_second=_second(load, busy, stalls),
-                held=held + held_prompt * (1.0 + holding_s / loop.step),
+                prefill=passage.prefill,
+                encode=passage.encode,
+                burst_second=passage.second,
+                held=held + passage.held * (1.0 + holding_s / loop.step),
                 scv=load.request.interarrival_scv,
                 averaging=load.averaging_steps / step.tokens if load.averaging_steps > 0 else None,
-            )
-        )
-        hops.append(
-            Hop(
-                load=load,
-                promise=kept,
-                shares=shares,
-                start=start,
-                end="done",
-                own_s=own,
-                entering=(encode_own, prefill_own, iterations),
-                queues=queues,
-                receives=receives,
             )
         )
     spread = dispersion(loop, max(level, loop.step), chosen.burst_share, max(_SMOOTHEST, *(c.scv for c in classes)))
@@ -171,20 +171,12 @@ def loop_pool(
     loop = replace(
         loop,
         classes=tuple(classes),
-        memory_bytes=cut.attention_data * _usable(memory - largest_peak, largest_held, spread / cut.attention_data),
+        memory_bytes=cut.attention_data * _usable(draft.memory - draft.peak, largest_held, spread / cut.attention_data),
         max_sequences=_usable(sequences, 1.0, spread),
     )
-    hops = [_entered(hop, loop, chosen) for hop in hops]
-    rows = []
-    if encodes:
-        rows.append(Row(kind="compute", load=tuple(compute)))
-    if host:
-        rows.append(Row(kind="host", load=tuple(host)))
-    link = parts.link_row(received, bandwidth, entry)
-    rows += [link] if link else []
-    waiting = [Queue(name="prefill", servers_per_replica=cut.pipeline, services=tuple(prompts))] if prompts else []
-    if encodes:
-        waiting.insert(0, Queue(name="encode", servers_per_replica=processes, services=tuple(encodes)))
+    waiting = [] if draft.encoding is None else [draft.encoding]
+    if prompts:
+        waiting.append(Queue(name="prefill", servers_per_replica=cut.pipeline, services=tuple(prompts)))
     running = 1.0 - loop.step / level if level > loop.step else 1.0
     return Pool(
         placement=placement,
@@ -192,17 +184,129 @@ def loop_pool(
         entry=entry,
         cut=cut,
         settings=chosen,
-        bandwidth=bandwidth,
-        hops=tuple(hops),
+        bandwidth=base.bandwidth,
+        hops=tuple(_hops(draft, loop, chosen, prefills=prefills)),
         queues=tuple(waiting),
-        rows=tuple(rows),
+        rows=draft.rows,
         loop=loop,
         busy_s={c.name: c.seconds / running / cut.pipeline for c in classes},
-        kv_bytes=memory * cut.attention_data,
+        kv_bytes=draft.memory * cut.attention_data,
         max_batched_tokens=engine.max_batched_tokens,
         memory_fraction=engine.shared_memory_fraction if encode == "beside" else engine.memory_fraction,
-        encoder_processes=processes,
+        encoder_processes=draft.processes,
         tokens_per_step=step.tokens,
+    )
+
+
+def _draft(context: Context, entry: Entry, cut: Parallelism, chosen: Settings, *, encode: Encode, prefills: bool) -> _Draft:
+    base = language(context, entry, cut)
+    images = any(load.has_vision for load in context.loads)
+    processes = parts.encoder_processes(context, entry) if encode == "beside" else 0
+    if encode == "beside":
+        free = 1.0 - context.engine.shared_memory_fraction
+        parts.check_encoder_memory(context, entry, processes=processes, fraction=free)
+    elif encode == "in_line" and images:
+        parts.check_encoder_formats(entry)
+    memory = parts.kv_budget(
+        context,
+        base.worker,
+        encodes=encode == "in_line" and images,
+        beside_encoders=encode == "beside",
+        images=images and prefills,
+    )
+    times = parts.encode_times(context, entry) if encode != "none" else {}
+    passages, peak = [], 0.0
+    for load in context.loads:
+        kept = parts.promise(load, chosen)
+        passages.append(
+            _passage(context, entry, base, load, kept, times, encode=encode, prefills=prefills, processes=processes)
+        )
+        peak = max(peak, parts.check_peak(load, base.kv, memory, entry, cut))
+    encoding = tuple(passage.encoding for passage in passages if passage.encoding is not None)
+    rows = []
+    if encoding:
+        compute = [(p.load.name, p.compute) for p in passages]
+        rows.append(Row(kind="compute", load=tuple(compute)))
+    if host := tuple((p.load.name, p.host) for p in passages if p.load.name in times):
+        rows.append(Row(kind="host", load=host))
+    link = parts.link_row([(p.load.name, p.received) for p in passages], base.bandwidth, entry)
+    rows += [link] if link else []
+    return _Draft(
+        base=base,
+        memory=memory,
+        peak=peak,
+        processes=processes,
+        passages=tuple(passages),
+        rows=tuple(rows),
+        encoding=Queue(name="encode", servers_per_replica=processes, services=encoding) if encoding else None,
+    )
+
+
+def _passage(
+    context: Context,
+    entry: Entry,
+    base: Language,
+    load: RequestLoad,
+    kept: Promise,
+    times: dict[str, EncodeTime],
+    *,
+    encode: Encode,
+    prefills: bool,
+    processes: int,
+) -> _Passage:
+    """``times`` are those of the images that the pool encodes, by class."""
+    time = times.get(load.name)
+    engine, pipeline = context.engine, base.worker.cut.pipeline
+    shares = parts.shares(context, load, kept, alone=encode == "in_line")
+    size = shares.size_probability
+    prompt = base.prompts[load.name]
+    nothing = np.zeros_like(load.image_counts)
+    busy = prompt.busy if prefills else nothing
+    in_line = parts.in_line_encode(load, times) if encode == "in_line" else nothing
+    start: State = "prefilled"
+    queues: tuple[str, ...] = ()
+    own_s, receives, received = 0.0, 0.0, 0.0
+    if prefills:
+        start = "raw" if load.has_vision and encode != "none" else "encoded"
+        queues = ("prefill",)
+        own_s = engine.request_overhead_s
+        if time is not None:
+            own_s += load.quantile(parts.decoding_s(time, entry, load.image_counts, max(1, processes)), size)
+        if load.has_vision and encode == "none":
+            embeddings = parts.embedding_bytes(load)
+            receives, received = load.quantile(embeddings, size), float(embeddings @ load.weights)
+    else:
+        receives, received = load.quantile(prompt.crossing, size), prompt.mean_crossing
+    compute, stalls, encoding = float(busy @ load.weights) / pipeline, in_line, None
+    encoded = load.encoded_share * load.mean_images
+    if encode == "beside" and time is not None:
+        image_s = parts.process_seconds(time, processes, engine.shared_slowdown)
+        encoding = parts.service(load, nothing, load.image_counts * image_s)
+        stalls = engine.shared_stall * time.device_s * load.image_counts
+        count = load.quantile(load.image_counts, size)
+        own_s += image_s * (1.0 + (count - 1.0) / processes) if count > 0 else 0.0
+        queues = ("encode", *queues)
+        compute += encoded * time.device_s
+    return _Passage(
+        load=load,
+        promise=kept,
+        shares=shares,
+        prompt=prompt,
+        start=start,
+        queues=queues,
+        busy=busy,
+        stalls=in_line,
+        unhindered=parts.service(load, busy, in_line) if prefills and not in_line.any() else None,
+        encoding=encoding,
+        prefill=float(busy @ load.weights),
+        encode=load.encoded_share * float(stalls @ load.weights),
+        second=_second(load, busy, stalls),
+        own_s=own_s,
+        receives=receives,
+        received=received,
+        compute=compute,
+        host=0.0 if time is None else encoded * time.host_s / parts.host_cores(entry),
+        held=float(prompt.held @ load.weights),
     )
 
 
@@ -226,30 +330,30 @@ def _usable(room: float, one: float, spread: float) -> float:
     return room * memory_headroom(memory_bytes=room, sequence_bytes=one, dispersion=spread, probability=OVERFLOW)
 
 
-def _entered(hop: Hop, loop: Loop, chosen: Settings) -> Hop:
-    """A hop with its own time in the loop: the fixed part, and the part that grows with the wait."""
-    encode, prefill, iterations = hop.entering
-    level = chosen.itl_level_s
-    if hop.start == "prefilled":
-        return replace(hop, own_s=hop.own_s + 2.0 * level)
-
-    def delay(wait: float) -> float:
-        return first_token_delay(
-            loop,
-            prefill=prefill,
-            encode=encode,
-            iterations=iterations,
-            level=level,
-            share=chosen.burst_share,
-            wait=wait,
+def _hops(draft: _Draft, loop: Loop, chosen: Settings, *, prefills: bool) -> Iterator[Hop]:
+    """How each class passes through the loop: the fixed part of its time there, and the part that grows with its wait."""
+    level, share = chosen.itl_level_s, chosen.burst_share
+    behind = Behind(share=share, least=behind_s(loop, 0.0), most=behind_s(loop, math.inf)) if prefills else Behind()
+    for passage in draft.passages:
+        entering, in_loop_s = (0.0, 0.0, 1), 2.0 * level
+        if prefills:
+            prompt, probability = passage.prompt, passage.shares.size_probability
+            at = passage.load.quantile_size(passage.stalls + prompt.read + level * prompt.chunks, probability)
+            entering = float(passage.stalls[at]), float(prompt.read[at]), int(prompt.chunks[at])
+            encode, prefill, iterations = entering
+            in_loop_s = encode + prefill + (iterations + 1) * level
+        yield Hop(
+            load=passage.load,
+            promise=passage.promise,
+            shares=passage.shares,
+            start=passage.start,
+            end="done",
+            own_s=passage.own_s + in_loop_s,
+            entering=entering,
+            behind=behind,
+            queues=passage.queues,
+            receives=passage.receives,
         )
-
-    fixed = encode + prefill + (iterations + 1) * level
-    return replace(
-        hop,
-        own_s=hop.own_s + fixed,
-        behind=Behind(share=chosen.burst_share, least=delay(0.0) - fixed, most=delay(1e9) - fixed),
-    )
 
 
 def fixed_s(context: Context, entry: Entry, step: StepTime, chosen: Settings) -> float:
