@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,8 @@ import pytest
 
 import epd_opt
 from epd_opt.backends import BACKENDS, Outcome, Settings
-from epd_opt.cli import main
 from epd_opt.document import plan_json_schema
+from support.commands import Run
 
 CHAT = """\
 schema: epd-opt/instance/v1
@@ -34,22 +32,6 @@ devices:
 workers:
   - {name: w, sku: A, devices: 1, stages: [prefill, decode], max_rate_per_s: 4}
 """
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process; returns exit code, standard output, standard error."""
-
-    def run(*arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -9,24 +9,20 @@ from ruamel.yaml import YAML
 from tests.support.synthetic_runs import HEADER, measured_rows
 
 import epd_opt
-from epd_opt.cli import main
 
 SLOW = {"bandwidth_share": 0.66, "kv_bandwidth_share": 0.35, "sequence_overhead_s": 60e-6, "opening_share": 0.1}
 FEW = {"models": ("Llama-3.1-70B",), "degrees": (2, 8), "clients": (1, 16, 128)}
 
 
 @pytest.fixture
-def epd_opt_calibrate(monkeypatch, capsys, tmp_path):
+def epd_opt_calibrate(run, tmp_path):
     """Run the command on a file of these lines; exit code, standard output and standard error."""
 
     def call(*lines, options=()):
         path = tmp_path / "runs.csv"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        monkeypatch.setattr("sys.argv", ["epd-opt", "calibrate", str(path), *options])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err.replace(str(tmp_path), ".")
+        code, out, err = run("calibrate", path, *options)
+        return code, out, err.replace(str(tmp_path), ".")
 
     return call
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from epd_opt.cli import main
 from epd_opt.comparison import comparison_json_schema
 from epd_opt.document import plan_json_schema
 from epd_opt.instance import instance_json_schema
@@ -31,17 +28,8 @@ workers:
 
 
 @pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run the command in a folder with an instance and its plan; exit code, standard output, standard error."""
-
-    def run(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
+def run(run, monkeypatch, tmp_path):
+    """Run the command in a folder with an instance and its plan."""
     monkeypatch.chdir(tmp_path)
     Path("desk.yaml").write_text(DESK)
     assert run("solve", "desk.yaml", "-q", "-o", "plan.json")[0] == 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from epd_opt.cli import main
+from support.commands import Run
 
 DESK = """\
 schema: epd-opt/instance/v1
@@ -26,22 +23,6 @@ workers:
   - {name: w, sku: A, devices: 1, stages: [prefill, decode], max_rate_per_s: 4}
   - {name: v, sku: "B: [x]", devices: 1, stages: [prefill, decode], max_rate_per_s: 10}
 """
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run the command; exit code, standard output and standard error."""
-
-    def run(*arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import epd_opt
-from epd_opt.cli import main
 from epd_opt.source import parse
 
 INSTANCE = """\
@@ -26,20 +25,6 @@ devices:
   - {sku: L40S, price: {usd_per_hour: 1.5}, stock: 40, tensor_parallel: [1]}   # kept
 solver: {gap: 0.05}
 """
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command; exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["epd-opt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from epd_opt.cli import main
-
 HEADER = "model,dtype,gpu,engine,n_gpu,tp,isl,osl,concurrency,ttft_ms,itl_ms"
 ROWS = (
     "meta-llama/Llama-3.1-70B,fp8,h200_sxm,vllm,8,8,1024,1024,16,108.9,9.7",
@@ -17,17 +15,14 @@ ROWS = (
 
 
 @pytest.fixture
-def epd_opt(monkeypatch, capsys, tmp_path):
+def epd_opt(run, tmp_path):
     """Run the command on a file of these lines; exit code, standard output and standard error."""
 
     def call(*lines, options=()):
         path = tmp_path / "runs.csv"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        monkeypatch.setattr("sys.argv", ["epd-opt", "predict", str(path), *options])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err.replace(str(path), "runs.csv")
+        code, out, err = run("predict", path, *options)
+        return code, out, err.replace(str(path), "runs.csv")
 
     return call
 
@@ -98,13 +93,11 @@ def test_files_that_cannot_be_meant_end_with_three(epd_opt, lines, expected):
     assert expected in err
 
 
-def test_a_file_that_is_not_there_ends_with_three(monkeypatch, capsys):
+def test_a_file_that_is_not_there_ends_with_three(run):
     """With its name."""
-    monkeypatch.setattr("sys.argv", ["epd-opt", "predict", "nowhere.csv"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 3
-    assert "nowhere.csv" in capsys.readouterr().err
+    code, _, err = run("predict", "nowhere.csv")
+    assert code == 3
+    assert "nowhere.csv" in err
 
 
 def test_prefill_and_decode_apart_are_summed_up_by_themselves(epd_opt):
@@ -155,12 +148,9 @@ def test_layouts_and_limits_in_cells(epd_opt):
     assert float(limited["predicted_ttft_ms"]) > 10 * float(free["predicted_ttft_ms"])
 
 
-def test_files_that_are_no_tables_end_with_three(epd_opt, tmp_path, monkeypatch):
+def test_files_that_are_no_tables_end_with_three(epd_opt, run, tmp_path):
     """Nothing in it, semicolons, a picture."""
     assert "the file is empty" in epd_opt("")[2]
     assert "separated by semicolons, expected commas" in epd_opt(HEADER.replace(",", ";"), ROWS[0].replace(",", ";"))[2]
     (tmp_path / "picture.csv").write_bytes(b"\x89PNG\r\n\x1a\n")
-    monkeypatch.setattr("sys.argv", ["epd-opt", "predict", str(tmp_path / "picture.csv")])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 3
+    assert run("predict", tmp_path / "picture.csv")[0] == 3

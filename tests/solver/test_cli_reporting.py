@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import epd_opt
-from epd_opt.cli import main
 from support.documents import measured
 
 
 @pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run the command in a folder with a plan; exit code, standard output, standard error."""
-
-    def run(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["epd-opt", "report", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
+def run(run, monkeypatch, tmp_path):
+    """Run `epd-opt report` in a folder with a plan."""
     monkeypatch.chdir(tmp_path)
     epd_opt.solve(measured()).save("plan.json")
-    return run
+    return partial(run, "report")
 
 
 def test_the_page_goes_to_a_file_or_to_standard_output(run):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import epd_opt
-from epd_opt.cli import main
 from epd_opt.closing import solve_and_simulate
 from epd_opt.verify import verify
+from support.commands import Run
 from support.fleets import WAYS, photos
 
 REQUESTS = 1200
@@ -61,16 +61,13 @@ def test_simulation_judges_by_stated_targets() -> None:
     assert not found.target_met
 
 
-def test_the_command_prints_both(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
+def test_the_command_prints_both(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Plan, simulation, rounds and certificate stand below each other."""
     path = tmp_path / "photos.json"
     path.write_text(json.dumps(instance(20)), encoding="utf-8")
     monkeypatch.setattr("epd_opt.closing.REQUESTS", 400)
-    monkeypatch.setattr("sys.argv", ["epd-opt", "solve", str(path), "--simulate", "-q"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out = capsys.readouterr().out
-    assert ended.value.code == 0
+    code, out, _ = run("solve", path, "--simulate", "-q")
+    assert code == 0
     assert "all targets met" in out
     assert "could lose a replica" in out
     assert "simulated requests show" in " ".join(out.split())

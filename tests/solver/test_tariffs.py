@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import jsonschema
 import pytest
 
 import epd_opt
-from epd_opt.cli import main
 from epd_opt.export import export
 from epd_opt.export.bill import bill_of_materials
 from epd_opt.tariffs import tariff_document, tariff_json_schema, tariffs_text
@@ -58,20 +55,6 @@ def shop(*names: str, cost: dict[str, Any] | None = None, **changes: Any) -> dic
         "solver": {"gap": 0.0, "threads": 1},
         **changes,
     }
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command line in this process; returns exit code, standard output, standard error."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def row(document: dict[str, Any], name: str) -> Any:

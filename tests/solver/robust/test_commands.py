@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,10 @@ import pytest
 
 import epd_opt
 from epd_opt import Plan
-from epd_opt.cli import main
 from epd_opt.errors import UsageError
 from epd_opt.report import report_html
 from epd_opt.sensitivity import tolerance
+from support.commands import Run
 
 INSTANCE: dict[str, Any] = {
     "schema": "epd-opt/instance/v1",
@@ -66,23 +64,6 @@ def files(tmp_path: Path) -> tuple[str, str]:
     instance.write_text(json.dumps(INSTANCE), encoding="utf-8")
     plan().save(saved)
     return str(instance), str(saved)
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; exit code, standard output, standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def test_the_fleet_is_the_one_found_by_hand() -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from epd_opt.cli import main
 from epd_opt.sensitivity import (
     break_even_json_schema,
     marginal_json_schema,
@@ -19,24 +16,10 @@ from epd_opt.sensitivity import (
     tolerance_json_schema,
     tornado_json_schema,
 )
+from support.commands import Run
 from support.documents import measured
 
 CHAT = "workload.classes.chat.rate_per_s"
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run the command; exit code, standard output and standard error."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["epd-opt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from epd_opt.cli import main
 from epd_opt.simulate.document import simulation_json_schema
+from support.commands import Run
 from support.fleets import plan_of
 
 
@@ -19,7 +19,7 @@ def refuse(constant: str) -> NoReturn:
 
 
 @pytest.fixture
-def simulate(monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any:
+def simulate(run: Run, tmp_path: Path) -> Any:
     """Run the command on a plan; exit code, standard output and standard error."""
 
     def call(*options: str, way: str = "shared", changed: Any = None) -> tuple[int, str, str]:
@@ -28,11 +28,7 @@ def simulate(monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any:
         if changed is not None:
             changed(document)
         path.write_text(json.dumps(document), encoding="utf-8")
-        monkeypatch.setattr("sys.argv", ["epd-opt", "simulate", str(path), *options])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
+        return run("simulate", path, *options)
 
     return call
 
