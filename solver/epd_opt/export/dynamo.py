@@ -12,6 +12,7 @@ from epd_opt.export.exported import Exported
 from epd_opt.export.fleet import Deployed, Fleet, fleet
 from epd_opt.export.manifest import (
     component_name,
+    encoder_notes,
     label_notes,
     node_selector,
     resource_notes,
@@ -101,7 +102,7 @@ def _vllm_args(deployed: Fleet, pool: Deployed) -> list[str]:
         *("--model", deployed.model),
         *("--disaggregation-mode", mode),
         *(["--enable-multimodal"] if multimodal and "--language-model-only" not in own else []),
-        *(["--route-to-encoder", "--enable-mm-embeds"] if _from_pool(pool) else []),
+        *(["--route-to-encoder", "--enable-mm-embeds"] if pool.fed_by_pool else []),
         *own,
         *vllm.kv_cache(pool),
     ]
@@ -113,34 +114,21 @@ def _sglang_args(deployed: Fleet, pool: Deployed) -> list[str]:
     multimodal = deployed.has_vision or pool.role == "encode" or pool.receives_embeddings
     mode = {"encode": "encode", "whole": "pd"}.get(pool.role)
     prompts = [p for p in deployed.pools if p.role == "prefill"]
-    encoded = _from_pool(pool) or (pool.role == "decode" and any(_from_pool(p) for p in prompts))
+    encoded = pool.fed_by_pool or (pool.role == "decode" and any(p.fed_by_pool for p in prompts))
     return [
         *("--model-path", deployed.model),
         *(["--enable-multimodal"] if multimodal else []),
         *(["--dedicated-mm-encoder"] if encoded else []),
-        *(["--disaggregation-mode", mode] if mode == "encode" or (mode and _from_pool(pool)) else []),
+        *(["--disaggregation-mode", mode] if mode == "encode" or (mode and pool.fed_by_pool) else []),
         *own,
         *(["--disaggregation-transfer-backend", "nixl", "--host", "0.0.0.0"] if split else []),
     ]
 
 
-def _from_pool(pool: Deployed) -> bool:
-    return pool.receives_embeddings and pool.pool.placement != "shared"
-
-
 def _limits(deployed: Fleet, engine: str) -> Iterator[str]:
     yield from (sglang.limits(deployed, engine="SGLang") if engine == "sglang" else vllm.limits(deployed, engine="vLLM"))
     for pool in deployed.pools:
-        if pool.pool.placement == "shared":
-            yield (
-                f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
-                "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
-            )
-        elif pool.encoder_processes > 1:
-            yield (
-                f"{pool.label}: {pool.encoder_processes} encoder processes per replica are planned, a worker runs "
-                "one: it may encode less than planned"
-            )
+        yield from encoder_notes(pool, runs="a worker")
     if any(pool.role == "encode" for pool in deployed.pools) and _has_video(deployed.document):
         yield "encode workers take images only: clips are encoded where they are prefilled"
     yield "images of the containers and the secret hf-token-secret are examples: replace them by your own"

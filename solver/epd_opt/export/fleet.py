@@ -66,6 +66,11 @@ class Deployed:
         return self.pool.provenance == "measured"
 
     @property
+    def fed_by_pool(self) -> bool:
+        """Whether embeddings come from another pool."""
+        return self.receives_embeddings and self.pool.placement != "shared"
+
+    @property
     def encoders(self) -> int:
         """Encoder processes per logical device: beside the engine, or alone in an encoder pool."""
         if self.role == "encode":

@@ -12,6 +12,7 @@ from epd_opt.export.fleet import Deployed, Fleet, fleet
 from epd_opt.export.manifest import (
     UNKNOWN_RESOURCE,
     component_name,
+    encoder_notes,
     label_notes,
     node_selector,
     resource,
@@ -158,7 +159,7 @@ def _sidecar(embeddings: bool) -> dict[str, Any]:
 
 def _options(deployed: Fleet, pool: Deployed) -> list[str]:
     own = vllm.arguments(deployed, pool, alone=True)
-    moved = pool.role == "encode" or _from_pool(pool)
+    moved = pool.role == "encode" or pool.fed_by_pool
     return [*own, *(vllm.embeddings(deployed, producer=pool.role == "encode") if moved else []), *vllm.kv_cache(pool)]
 
 
@@ -173,7 +174,7 @@ def _without(options: list[str], *names: str) -> list[str]:
 def _environment(pool: Deployed) -> list[dict[str, Any]]:
     here = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     found: list[dict[str, Any]] = []
-    if pool.role == "encode" or _from_pool(pool):
+    if pool.role == "encode" or pool.fed_by_pool:
         found.append({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "1"})
     if pool.role == "encode":
         found.append({"name": "VLLM_EC_SIDE_CHANNEL_HOST", **here})
@@ -186,10 +187,6 @@ def _annotations(pool: Deployed) -> dict[str, str]:
     return {"epd-opt/pool": pool.pool.name, "epd-opt/spare-replicas": str(pool.pool.spare_replicas)}
 
 
-def _from_pool(pool: Deployed) -> bool:
-    return pool.receives_embeddings and pool.pool.placement != "shared"
-
-
 def _literal(text: str) -> str:
     """As it comes out of Helm's templates."""
     return text.replace("{{", '{{ "{{" }}')
@@ -198,16 +195,7 @@ def _literal(text: str) -> str:
 def _limits(deployed: Fleet) -> Iterator[str]:
     yield from vllm.limits(deployed, engine="vLLM")
     for pool in deployed.pools:
-        if pool.pool.placement == "shared":
-            yield (
-                f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
-                "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
-            )
-        elif pool.encoder_processes > 1:
-            yield (
-                f"{pool.label}: {pool.encoder_processes} encoder processes per replica are planned, a pod runs "
-                "one: it may encode less than planned"
-            )
+        yield from encoder_notes(pool, runs="a pod")
         if pool.nodes > 1:
             yield f"{pool.label}: a replica spans {pool.nodes} servers, which these values do not say: use LeaderWorkerSets"
         if resource(pool) == UNKNOWN_RESOURCE:

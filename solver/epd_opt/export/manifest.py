@@ -116,6 +116,20 @@ def resource_notes(pools: Sequence[Deployed]) -> Iterator[str]:
             yield f"{pool.label}: the resource name of {whose} devices is not known: replace {UNKNOWN_RESOURCE}"
 
 
+def encoder_notes(pool: Deployed, *, runs: str) -> Iterator[str]:
+    """What becomes of encoder processes where `runs`, such as a pod, holds one process."""
+    if pool.pool.placement == "shared":
+        yield (
+            f"{pool.label}: encoder processes beside the engine on the same device (planned: {pool.encoders}) cannot be "
+            "written: the engine encodes itself, as in placement integrated, and may miss the plan's targets"
+        )
+    elif pool.encoder_processes > 1:
+        yield (
+            f"{pool.label}: {pool.encoder_processes} encoder processes per replica are planned, {runs} runs "
+            "one: it may encode less than planned"
+        )
+
+
 def label_notes(pools: Sequence[Deployed]) -> Iterator[str]:
     """Labels that nodes need."""
     for label in dict.fromkeys(node_selector(pool)[NODE_LABEL] for pool in pools):

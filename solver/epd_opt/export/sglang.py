@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from epd_opt.document import PlanDocument
 from epd_opt.export.exported import Exported
 from epd_opt.export.fleet import Deployed, Fleet, fleet
+from epd_opt.export.options import encoder, formats, given, planned_for, undrafted, unset
 from epd_opt.export.script import Launcher, script
-from epd_opt.export.vllm import formats, planned_for
 
 VERSION = "0.5.23"
 """Release whose options these are."""
@@ -39,21 +39,18 @@ def arguments(deployed: Fleet, pool: Deployed, *, alone: bool = False) -> list[s
     """
     point, cut = pool.pool.operating_point, pool.pool.parallelism
     if pool.role == "encode":
-        memory = point.memory_fraction if alone else pool.encoder_memory
-        return ["--encoder-only", *(["--mem-fraction-static", f"{memory:g}"] if memory else [])]
+        return _encoder_options(pool, alone=alone)
     tensor = pool.logical_devices if pool.measured else cut.tensor * cut.attention_data
     options = ["--tp-size", str(tensor)]
     for name, value in (("pp", cut.pipeline), ("attn-dp", cut.attention_data), ("ep", cut.expert)):
         options += [f"--{name}-size", str(value)] if value > 1 else []
-    for name, number in (
+    options += given(
         ("--max-running-requests", point.max_sequences * cut.attention_data),
         ("--chunked-prefill-size", point.max_batched_tokens * cut.attention_data),
         ("--mem-fraction-static", point.memory_fraction),
         ("--context-length", point.max_context_tokens),
-    ):
-        options += [name, f"{number:g}" if isinstance(number, float) else str(number)] if number else []
-    options += ["--quantization", "fp8"] if pool.weights == "fp8" and deployed.native_weights == "bf16" else []
-    options += ["--kv-cache-dtype", KV_CACHE[pool.kv_cache]] if pool.kv_cache in KV_CACHE else []
+    )
+    options += formats(deployed, pool, KV_CACHE)
     return [*options, *(["--disaggregation-mode", pool.role] if pool.role in ("prefill", "decode") else [])]
 
 
@@ -63,21 +60,16 @@ def limits(deployed: Fleet, *, engine: str) -> Iterator[str]:
     if any(pool.pool.operating_point.memory_fraction for pool in deployed.pools):
         yield "--mem-fraction-static counts weights and KV cache only, the planned share activations too: lower it if short"
     for pool in deployed.pools:
-        yield from formats(deployed, pool, known=KV_CACHE, engine=engine)
-        if pool.vendor not in ("NVIDIA", ""):
-            yield f"{pool.label}: {pool.vendor} devices need a build or plug-in of {engine} made for them"
-    if deployed.drafted:
-        yield (
-            f"speculative decoding with {deployed.drafted} drafted tokens needs an algorithm or draft model, which the plan "
-            "does not name: not written"
-        )
+        yield from unset(deployed, pool, known=KV_CACHE, engine=engine)
+    yield from undrafted(deployed, "an algorithm")
+
+
+def _encoder_options(pool: Deployed, *, alone: bool) -> list[str]:
+    return encoder(pool, only="--encoder-only", memory="--mem-fraction-static", alone=alone)
 
 
 def _encoder(deployed: Fleet, pool: Deployed) -> list[str]:
-    if pool.role == "encode":
-        return arguments(deployed, pool)
-    memory = ["--mem-fraction-static", f"{pool.encoder_memory:g}"] if pool.encoder_memory else []
-    return ["--encoder-only", *memory]
+    return _encoder_options(pool, alone=False)
 
 
 def _engine(deployed: Fleet, pool: Deployed) -> list[str]:

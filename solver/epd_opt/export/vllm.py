@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from epd_opt.document import PlanDocument
 from epd_opt.export.exported import Exported
 from epd_opt.export.fleet import Deployed, Fleet, fleet
+from epd_opt.export.options import encoder, formats, given, planned_for, undrafted, unset
 from epd_opt.export.script import Launcher, script
 
 VERSION = "0.33.0"
@@ -40,22 +41,19 @@ def arguments(deployed: Fleet, pool: Deployed, *, alone: bool = False) -> list[s
     """
     point, cut = pool.pool.operating_point, pool.pool.parallelism
     if pool.role == "encode":
-        memory = point.memory_fraction if alone else pool.encoder_memory
-        return ["--mm-encoder-only", *(["--gpu-memory-utilization", f"{memory:g}"] if memory else [])]
+        return _encoder_options(pool, alone=alone)
     tensor = pool.logical_devices if pool.measured else cut.tensor
     options = ["--tensor-parallel-size", str(tensor)]
     for name, value in (("pipeline", cut.pipeline), ("data", cut.attention_data)):
         options += [f"--{name}-parallel-size", str(value)] if value > 1 else []
     options += ["--enable-expert-parallel"] if 1 < cut.expert == cut.tensor * cut.attention_data else []
-    for name, number in (
+    options += given(
         ("--max-num-seqs", point.max_sequences),
         ("--max-num-batched-tokens", point.max_batched_tokens),
         ("--gpu-memory-utilization", point.memory_fraction),
         ("--max-model-len", point.max_context_tokens),
-    ):
-        options += [name, f"{number:g}" if isinstance(number, float) else str(number)] if number else []
-    options += ["--quantization", "fp8"] if pool.weights == "fp8" and deployed.native_weights == "bf16" else []
-    options += ["--kv-cache-dtype", KV_CACHE[pool.kv_cache]] if pool.kv_cache in KV_CACHE else []
+    )
+    options += formats(deployed, pool, KV_CACHE)
     text_only = deployed.has_vision and "encode" not in pool.pool.stages and not pool.receives_embeddings
     return [*options, *(["--language-model-only"] if text_only and pool.role == "whole" else [])]
 
@@ -88,38 +86,16 @@ def limits(deployed: Fleet, *, engine: str) -> Iterator[str]:
                 f"{pool.label}: experts are planned over {cut.expert} of {cut.tensor * cut.attention_data} ranks; {engine} "
                 "takes all of them or none: written without expert parallelism"
             )
-        yield from formats(deployed, pool, known=KV_CACHE, engine=engine)
-        if pool.vendor not in ("NVIDIA", ""):
-            yield f"{pool.label}: {pool.vendor} devices need a build or plug-in of {engine} made for them"
-    if deployed.drafted:
-        yield (
-            f"speculative decoding with {deployed.drafted} drafted tokens needs a method or draft model, which the plan "
-            "does not name: not written"
-        )
+        yield from unset(deployed, pool, known=KV_CACHE, engine=engine)
+    yield from undrafted(deployed, "a method")
 
 
-def planned_for(deployed: Fleet, engine: str) -> Iterator[str]:
-    """Whether the plan has another engine in mind."""
-    name = deployed.document.cards.get("engine", {}).get("name")
-    if name != engine.lower():
-        yield f"the plan counts on engine {name}; these are options of {engine}"
-
-
-def formats(deployed: Fleet, pool: Deployed, *, known: dict[str, str], engine: str) -> Iterator[str]:
-    """Storage formats that no option sets."""
-    if pool.role == "encode":
-        return
-    online = pool.weights == "fp8" and deployed.native_weights == "bf16"
-    if pool.weights and pool.weights != deployed.native_weights and not online:
-        yield f"{pool.label}: planned with weights in {pool.weights}: serve a checkpoint stored so"
-    if pool.kv_cache and pool.kv_cache not in known:
-        yield f"{pool.label}: {engine} has no option for a KV cache in {pool.kv_cache} as planned: its default is left"
+def _encoder_options(pool: Deployed, *, alone: bool) -> list[str]:
+    return encoder(pool, only="--mm-encoder-only", memory="--gpu-memory-utilization", alone=alone)
 
 
 def _encoder(deployed: Fleet, pool: Deployed) -> list[str]:
-    memory = ["--gpu-memory-utilization", f"{pool.encoder_memory:g}"] if pool.encoder_memory else []
-    own = arguments(deployed, pool) if pool.role == "encode" else ["--mm-encoder-only", *memory]
-    return [*own, *embeddings(deployed, producer=True)]
+    return [*_encoder_options(pool, alone=False), *embeddings(deployed, producer=True)]
 
 
 def _engine(deployed: Fleet, pool: Deployed) -> list[str]:
