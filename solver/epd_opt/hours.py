@@ -39,13 +39,22 @@ class Hours:
         >>> Hours(hours=(0, 1, 2, 7, 22, 23), most={}, mean={}).name
         '00-03, 07-08, 22-24'
         """
-        runs: list[list[int]] = []
-        for hour in self.hours:
-            if runs and runs[-1][1] == hour:
-                runs[-1][1] = hour + 1
-            else:
-                runs.append([hour, hour + 1])
-        return ", ".join(f"{start:02d}-{end:02d}" for start, end in runs)
+        return named(self.hours)
+
+
+def named(hours: Sequence[int]) -> str:
+    """Hours of the day, in ascending order, as people write them.
+
+    >>> named([0, 1, 2, 23])
+    '00-03, 23-24'
+    """
+    runs: list[list[int]] = []
+    for hour in hours:
+        if runs and runs[-1][1] == hour:
+            runs[-1][1] = hour + 1
+        else:
+            runs.append([hour, hour + 1])
+    return ", ".join(f"{start:02d}-{end:02d}" for start, end in runs)
 
 
 def hours_of(instance: Instance) -> tuple[Hours, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from epd_opt.fitting.clusters import Box, boxes
+from epd_opt.fitting.day import Day, HourlyTraffic, by_the_hour, clock
 from epd_opt.fitting.sample import Sample
 from epd_opt.fitting.sizes import FittedSize, fit_size
+from epd_opt.instance import HOURS
 from epd_opt.simulate.traffic import LEAST_IN_WINDOW, WINDOW_S, Traffic, tick, traffic
 
 
@@ -29,6 +32,10 @@ class Settings:
         Width and height of the images in pixels, in place of their tokens.
     cached : bool
         Whether hits of the trace's prefix cache become cached tokens.
+    start_of_day_s : float or None
+        Seconds from midnight to the first request, for demand by the hour of the day; None for rates that hold all day.
+    elsewhere : float or None
+        With it: share of a class's peak in the hours that the trace does not cover; None leaves them open.
     """
 
     classes: int | None = None
@@ -37,6 +44,8 @@ class Settings:
     scale: float = 1.0
     image_size: tuple[int, int] | None = None
     cached: bool = False
+    start_of_day_s: float | None = None
+    elsewhere: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +63,12 @@ class FittedClass:
     tokens_per_image: float | None
     megapixels_per_image: float | None
     cached_tokens: float
+    hourly: HourlyTraffic | None
+
+    @property
+    def peak_rate(self) -> float:
+        """Requests/s to plan for: in the busiest window, with demand by the hour one that lies within an hour of the day."""
+        return self.traffic.peak_rate if self.hourly is None else self.hourly.peak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +83,8 @@ class Fit:
         Requests/s of the trace as a whole in its busiest window; classes peak at times of their own, and add up to more.
     tick_s : float
         Resolution of the times where it matters, else 0.
+    day : Day or None
+        Where in the day the trace stands, if demand by the hour was asked for.
     """
 
     classes: tuple[FittedClass, ...]
@@ -76,6 +93,7 @@ class Fit:
     next_gain: float
     peak_of_all: float
     tick_s: float
+    day: Day | None
 
 
 def fit(sample: Sample, settings: Settings) -> Fit:
@@ -84,19 +102,20 @@ def fit(sample: Sample, settings: Settings) -> Fit:
     Raises
     ------
     ValueError
-        The trace is too short for a rate or for the windows asked for, its images have neither tokens nor a size, or fewer
-        classes can be told apart than are asked for.
+        The trace is too short for a rate, for the windows asked for or for hours of the day, its images have neither tokens
+        nor a size, or fewer classes can be told apart than are asked for.
     """
     if len(sample) < 2 or sample.span_s <= 0:
         raise ValueError(f"found {len(sample)} requests over {sample.span_s:g} s, too few to tell a rate")
     _check_windows(sample, settings)
+    day = None if settings.start_of_day_s is None else _day(settings.start_of_day_s, sample)
     found, next_gain = boxes(sample, classes=settings.classes)
     tick_s = tick(sample.time)
     whole = traffic(sample.time, sample.span_s, window_s=settings.window_s, tick_s=tick_s)
     parts = [sample.part(box.chosen) for box in found]
     names = _names(found, parts)
     classes = [
-        _fitted(name, box, part, sample, settings, tick_s) for name, box, part in zip(names, found, parts, strict=True)
+        _fitted(name, box, part, sample, settings, tick_s, day) for name, box, part in zip(names, found, parts, strict=True)
     ]
     return Fit(
         classes=tuple(sorted(classes, key=lambda one: (-one.requests, one.name))),
@@ -105,7 +124,17 @@ def fit(sample: Sample, settings: Settings) -> Fit:
         next_gain=next_gain,
         peak_of_all=whole.peak_rate,
         tick_s=tick_s,
+        day=day,
     )
+
+
+def _day(start_s: float, sample: Sample) -> Day:
+    day = Day(start_s=start_s, span_s=sample.span_s)
+    if len(day.uncovered()) == HOURS:
+        raise ValueError(
+            f"the trace stands from {clock(day.start_s)} to {clock(day.end_s)} and holds no hour of the day by half"
+        )
+    return day
 
 
 def _check_windows(sample: Sample, settings: Settings) -> None:
@@ -120,12 +149,17 @@ def _check_windows(sample: Sample, settings: Settings) -> None:
         raise ValueError(f"counts of {settings.burst_s:g} s cannot be compared within windows of {window:g} s")
 
 
-def _fitted(name: str, box: Box, part: Sample, sample: Sample, settings: Settings, tick_s: float) -> FittedClass:
+def _fitted(
+    name: str, box: Box, part: Sample, sample: Sample, settings: Settings, tick_s: float, day: Day | None
+) -> FittedClass:
     images = int(part.images.sum())
     tokens, pixels = float(part.image_tokens.sum()), float(part.image_pixels.sum())
     has_tokens, has_pixels = images > 0 and np.isfinite(tokens), images > 0 and np.isfinite(pixels)
     if images and not has_tokens and not has_pixels and settings.image_size is None:
         raise ValueError("the trace gives images neither tokens nor a size")
+    hourly = None if day is None else by_the_hour(part.time, day, window_s=settings.window_s)
+    if hourly is not None and not any(hourly.busiest):
+        raise ValueError(f"no hour that the trace holds by half has a request of class {name}")
     return FittedClass(
         name=name,
         box=box,
@@ -138,6 +172,7 @@ def _fitted(name: str, box: Box, part: Sample, sample: Sample, settings: Setting
         tokens_per_image=tokens / images if has_tokens else None,
         megapixels_per_image=pixels / images / 1e6 if has_pixels else None,
         cached_tokens=float(part.cached.mean()) if settings.cached else 0.0,
+        hourly=hourly,
     )
 
 
@@ -165,20 +200,29 @@ def _short(value: float) -> str:
 
 def stated(fitted: FittedClass, settings: Settings) -> dict[str, Any]:
     """A class as an instance holds it."""
-    rates = fitted.traffic
-    entry: dict[str, Any] = {
-        "name": fitted.name,
-        "rate_per_s": _digits(rates.peak_rate * settings.scale),
-        "mean_rate_per_s": _digits(rates.mean_rate * settings.scale),
-        "text_tokens": fitted.text.stated,
-    }
+    entry: dict[str, Any] = {"name": fitted.name, **_rates(fitted, settings), "text_tokens": fitted.text.stated}
     if fitted.cached_tokens:
         entry["cached_tokens"] = round(fitted.cached_tokens, 1)
     if fitted.images is not None:
         entry["images"] = _images(fitted, settings)
     entry["output_tokens"] = fitted.output.stated
-    entry["interarrival_scv"] = float(f"{rates.scv:.3g}")
+    entry["interarrival_scv"] = float(f"{fitted.traffic.scv:.3g}")
     return entry
+
+
+def _rates(fitted: FittedClass, settings: Settings) -> dict[str, Any]:
+    """Rates of a class; with demand by the hour those of the day, whose open hours leave its mean open too."""
+    peak, mean = _digits(fitted.peak_rate * settings.scale), fitted.traffic.mean_rate * settings.scale
+    if fitted.hourly is None:
+        return {"rate_per_s": peak, "mean_rate_per_s": _digits(mean)}
+    factors = [settings.elsewhere if factor is None else factor for factor in fitted.hourly.factors()]
+    rates = {"rate_per_s": peak, "hourly": factors}
+    known = [factor for factor in factors if factor is not None]
+    of_day = fitted.hourly.mean_of_day(settings.elsewhere)
+    if of_day is None or len(known) < HOURS:
+        return rates
+    most = peak * math.fsum(known) / HOURS
+    return {**rates, "mean_rate_per_s": min(_digits(of_day * settings.scale), most)}
 
 
 def _images(fitted: FittedClass, settings: Settings) -> dict[str, Any]:

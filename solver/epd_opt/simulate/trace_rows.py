@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from epd_opt.fields import shown
@@ -21,7 +21,17 @@ _MOST = 1_000_000_000
 
 @dataclass(slots=True)
 class Counts:
-    """What was seen while reading; complete once a trace has been read to its end."""
+    """What was seen while reading; complete once a trace has been read to its end.
+
+    Attributes
+    ----------
+    first_s, last_s : float
+        Time of the first request as the trace counts it (dates: since 1970), and of the last one since the first.
+    utc_offset_s : float or None
+        Of the first row's time zone, 0 where dates have none; None where times are no dates.
+    other_zones : bool
+        Whether other rows have other time zones.
+    """
 
     rows: int = 0
     without_output: int = 0
@@ -30,7 +40,10 @@ class Counts:
     latest_s: float = 0.0
     cut_images: int = 0
     whole_seconds: bool = True
+    first_s: float = 0.0
     last_s: float = 0.0
+    utc_offset_s: float | None = None
+    other_zones: bool = False
 
 
 class BadCell(Exception):
@@ -183,8 +196,16 @@ class RowParser:
         if aware != self.aware:
             message = f"found {shown(cell)} {'with' if aware else 'without'} a time zone, unlike the rows above"
             raise BadCell(self.form.time, message)
+        moment = moment if aware else moment.replace(tzinfo=UTC)
+        self._note_zone(moment)
         self.counts.whole_seconds = False
-        return (moment if aware else moment.replace(tzinfo=UTC)).timestamp()
+        return moment.timestamp()
+
+    def _note_zone(self, moment: datetime) -> None:
+        offset = moment.utcoffset() or timedelta()
+        if self.counts.utc_offset_s is None:
+            self.counts.utc_offset_s = offset.total_seconds()
+        self.counts.other_zones = self.counts.other_zones or offset.total_seconds() != self.counts.utc_offset_s
 
 
 def _date(text: str) -> datetime | None:

@@ -18,6 +18,7 @@ REORDERED_ROWS = 10_000
 """Rows that may stand later in a file than their time; they are sorted on the way."""
 
 _MOST_PROBLEMS = 10
+_DAY_S = 86_400.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,13 +67,19 @@ class Trace:
         first: float | None = None
         for row in _in_order(self._parsed(), self.file, self.counts):
             if first is None:
-                first = row.time_s
+                first = self.counts.first_s = row.time_s
             self.counts.last_s = row.time_s - first
             yield row._replace(time_s=row.time_s - first)
         if first is None:
             left = self.counts.without_output + self.counts.without_prompt
             message = f"none of the {left} rows has a prompt and an output" if left else "a header and no rows"
             raise InvalidInput([Problem(file=self.file, line=1, column=1, message=message)])
+
+    @property
+    def time_of_day_s(self) -> float | None:
+        """Seconds from midnight to the first request, in the time zone of the first row; None where times are no dates."""
+        offset = self.counts.utc_offset_s
+        return None if offset is None else (self.counts.first_s + offset) % _DAY_S
 
     def notes(self) -> list[str]:
         """What a reader should know of the rows read so far, one sentence each."""

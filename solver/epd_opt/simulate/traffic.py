@@ -65,7 +65,11 @@ class Traffic:
     @property
     def peak_error(self) -> float:
         """Standard error of the peak rate as a share of it, from its count and the burstiness."""
-        return math.sqrt(max(self.scv, self.dispersion or 0.0, 1.0) / max(self.peak_rate * self.window_s, 1.0))
+        return self.error_of(self.peak_rate * self.window_s)
+
+    def error_of(self, count: float) -> float:
+        """The same of a rate that was read off so many requests."""
+        return math.sqrt(max(self.scv, self.dispersion or 0.0, 1.0) / max(count, 1.0))
 
 
 def traffic(
