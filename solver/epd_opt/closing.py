@@ -16,7 +16,7 @@ from epd_opt.document import PlanDocument, Simulated, SimulatedRound
 from epd_opt.instance import Instance
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
-from epd_opt.reading import read
+from epd_opt.reading import complaining_in_place, read
 from epd_opt.render import view_text
 from epd_opt.scenarios import demand_one_case
 from epd_opt.simulate import Simulation, simulate
@@ -68,6 +68,7 @@ class _Judged:
         return math.inf if cost is None else cost.usd_per_hour
 
 
+@complaining_in_place()
 def solve_and_simulate(
     instance: Instance | Mapping[str, Any] | str,
     *,

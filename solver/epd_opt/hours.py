@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from epd_opt.instance import HOURS, Instance
+from epd_opt.instance import HOURS, Instance, RequestClass, Workload
+from epd_opt.instance.workload import mean_of_day
 
 _ROUNDING = 1e-9
 
@@ -93,6 +94,13 @@ def _up(factor: float, step: float | None) -> float:
     return math.ceil(factor / step - _ROUNDING) * step if step else factor
 
 
+def _counted(workload: Workload, request: RequestClass) -> float:
+    """Share of what a class is planned for that cost and energy count: its stated mean over the mean of its hours."""
+    if request.mean_rate_per_s is None or not request.rate_per_s:
+        return 1.0
+    return min(1.0, request.mean_rate_per_s / (request.rate_per_s * mean_of_day(workload.profile(request))))
+
+
 def instance_at(instance: Instance, group: Hours) -> Instance:
     """The instance of some hours alone: the same at all of them."""
     workload = instance.workload
@@ -100,7 +108,7 @@ def instance_at(instance: Instance, group: Hours) -> Instance:
         request.model_copy(
             update={
                 "rate_per_s": request.rate_per_s * group.most[request.name],
-                "mean_rate_per_s": request.rate_per_s * group.mean[request.name],
+                "mean_rate_per_s": request.rate_per_s * group.mean[request.name] * _counted(workload, request),
                 "hourly": None,
             }
         )

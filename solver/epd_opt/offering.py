@@ -176,19 +176,8 @@ def _measured(resolved: Resolved) -> list[MeasuredWorker]:
     """Measured workers on every priced entry of their SKU, sorted by name and entry."""
     names = [request.name for request in resolved.requests]
     result = []
-    for index, worker in enumerate(resolved.instance.workers):
+    for worker in resolved.instance.workers:
         entries = [offer for offer in resolved.offers if worker.sku in (offer.name, offer.sku)]
-        known = {entry.name for entry in resolved.instance.devices} | {e.sku for e in resolved.instance.devices}
-        if worker.sku not in known:
-            raise InvalidInput(
-                [
-                    Problem(
-                        path=f"workers[{index}].sku",
-                        message=f"worker {worker.name!r} runs on {worker.sku!r}, which is no device of this instance",
-                        hint=f"devices: {', '.join(sorted(known)) or 'none'}",
-                    )
-                ]
-            )
         rates = {name: rate for name in names if (rate := worker.rate_per_s(name))}
         for offer in entries:
             result.append(

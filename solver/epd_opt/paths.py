@@ -106,6 +106,30 @@ def _value_at(value: Any, location: Location) -> Any:
     return value
 
 
+def walked(document: Mapping[str, Any], path: str) -> Location:
+    """Keys and list indices along a path, with or without a value at its end; as far as it can be followed.
+
+    >>> walked({"devices": [{"sku": "L4"}]}, "devices.L4.price.usd_per_hour")
+    ('devices', 0, 'price', 'usd_per_hour')
+    >>> walked({"devices": [{"sku": "L4"}]}, "devices.L40S.price")
+    ('devices',)
+    """
+    location: Location = ()
+    value: Any = document
+    for part in _tokens(path)[0]:
+        key: str | int = part
+        if isinstance(value, list):
+            names = [name_of(entry) for entry in value]
+            key = names.index(part) if isinstance(part, str) and names.count(part) == 1 else part
+            if not (isinstance(key, int) and key < len(value)):
+                break
+            value = value[key]
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        location = (*location, key)
+    return location
+
+
 def locate(document: Mapping[str, Any], path: str | Path, *, existing: bool) -> list[Location]:
     """Keys and list indices of every place that a path addresses; with ``existing``, of those that hold a value."""
     parts = parse_path(path) if isinstance(path, str) else path

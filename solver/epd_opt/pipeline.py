@@ -15,7 +15,7 @@ from epd_opt.mending import mended
 from epd_opt.offering import Offering
 from epd_opt.plan import Plan
 from epd_opt.problem import PlanningProblem
-from epd_opt.reading import read
+from epd_opt.reading import complaining_in_place, read
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.robust import plan_for_scenarios
 from epd_opt.search import Found, NoPlan, Task, best, cheapest_of
@@ -23,6 +23,7 @@ from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
 
 
+@complaining_in_place()
 def solve(
     instance: Instance | Mapping[str, Any] | str, *, progress: Callable[[str], None] | None = None, mends: bool = True
 ) -> Plan:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 from epd_opt.address import address
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.fields import Location, shown
 from epd_opt.instance import SCHEMA, Instance
+from epd_opt.origin import Origin, from_assignment
 from epd_opt.paths import locate, set_value, split_assignment
 from epd_opt.scenarios import cases
 from epd_opt.source import Source, parse
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _CARD_SUFFIXES = (".json", ".yaml", ".yml")
 _PATH_OPENINGS = ("./", "../", "/", "~")
@@ -53,24 +60,50 @@ def read(source: str | Path | IO[str] | IO[bytes] | Mapping[str, Any], overrides
     document: dict[str, Any] = dict(parsed.value)
     _demand_schema(document, parsed)
     origins: dict[Location, str] = {}
+    files: dict[Location, tuple[str, bytes]] = {}
     for text in overrides:
         document, assigned = _override(document, text)
         origins.update(assigned)
-    document, embedding_problems = _embed(document, folder, origins)
-    problems += [_placed(problem, parsed, origins) for problem in embedding_problems]
+    origin = Origin(source=parsed, document=document, assigned=origins, files=files)
+    document, embedding_problems = _embed(document, folder, origins, files)
+    problems += [origin.place(problem) for problem in embedding_problems]
     covered = {problem.location for problem in [*parsed.problems, *embedding_problems]}
     try:
         instance = Instance(**document)
     except InvalidInput as error:
         found = [problem for problem in error.problems if problem.location not in covered]
-        raise InvalidInput([*problems, *(_placed(problem, parsed, origins) for problem in found)]) from None
+        raise InvalidInput([*problems, *(origin.place(problem) for problem in found)]) from None
     if problems:
         raise InvalidInput(problems)
-    try:
+    instance = instance.from_origin(origin)
+    with instance.placing():
         cases(instance)
-    except InvalidInput as error:
-        raise InvalidInput(_placed(problem, parsed, origins) for problem in error.problems) from None
     return instance
+
+
+def complaining_in_place(reader: Callable[[Any], Any] = read) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate what works on an instance, its first parameter: whatever it complains about has its place in the file.
+
+    Parameters
+    ----------
+    reader : callable
+        Makes an instance, or a plan, of whatever else may stand in its place.
+    """
+
+    def decorated(work: Callable[P, R]) -> Callable[P, R]:
+        first = next(iter(inspect.signature(work).parameters))
+
+        @functools.wraps(work)
+        def placed(*args: P.args, **kwargs: P.kwargs) -> R:
+            bound = inspect.signature(work).bind(*args, **kwargs)
+            given = bound.arguments[first]
+            given = bound.arguments[first] = given if isinstance(given, Instance) else reader(given)
+            with given.placing() if isinstance(given, Instance) else contextlib.nullcontext():
+                return work(*bound.args, **bound.kwargs)
+
+        return placed
+
+    return decorated
 
 
 _ADD_SCHEMA = f"an instance opens with schema: {SCHEMA}"
@@ -135,35 +168,25 @@ def _override(document: dict[str, Any], text: str) -> tuple[dict[str, Any], dict
         locations = locate(document, path, existing=False)
         return set_value(document, path, value.value), dict.fromkeys(locations, origin)
     except InvalidInput as error:
-        raise InvalidInput(_from_override(problem, origin) for problem in error.problems) from None
+        raise InvalidInput(from_assignment(problem, origin) for problem in error.problems) from None
 
 
-def _from_override(problem: Problem, origin: str) -> Problem:
-    """The problem of an assigned value; the origin says its path already, unless it lies deeper."""
-    return replace(problem, file=origin, path="" if origin == f"--set {problem.path}" else problem.path)
-
-
-def _placed(problem: Problem, parsed: Source, origins: Mapping[Location, str]) -> Problem:
-    """Where a problem's value came from: an override, another file, or a position in the source."""
-    if problem.file:
-        return problem
-    for length in range(len(problem.location), 0, -1):
-        origin = origins.get(problem.location[:length])
-        if origin is not None:
-            return _from_override(problem, origin)
-    return parsed.place(problem)
-
-
-def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, str]) -> tuple[dict[str, Any], list[Problem]]:
-    """Put the content of referenced files in place of their paths."""
+def _embed(
+    document: dict[str, Any], folder: Path, origins: Mapping[Location, str], files: dict[Location, tuple[str, bytes]]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Put the content of referenced files in place of their paths, and note the files."""
     embedded = dict(document)
     problems: list[Problem] = []
 
-    def content(location: Location, text: str, read: Callable[[Path], Any] = _reference) -> Any:
+    def content(location: Location, text: str, read: Callable[[Path, bytes], Any] = _reference) -> Any:
         assigned = any(location[:length] in origins for length in range(1, len(location) + 1))
         start = Path() if assigned else folder
+        path = start / Path(text).expanduser()
+        path = path / "config.json" if path.is_dir() else path
         try:
-            return read(start / Path(text).expanduser())
+            data = _bytes(path)
+            files[location] = (str(path), data)
+            return read(path, data)
         except InvalidInput as error:
             for problem in error.problems:
                 if problem.line is None:
@@ -195,10 +218,10 @@ def _embed(document: dict[str, Any], folder: Path, origins: Mapping[Location, st
     return embedded, problems
 
 
-def _table(path: Path) -> str:
+def _table(path: Path, data: bytes) -> str:
     """The content of a CSV file."""
     try:
-        return _bytes(path).decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"not a text file in UTF-8 (byte {error.start})"
         raise InvalidInput([Problem(file=str(path), message=message)]) from None
@@ -213,17 +236,15 @@ def is_path(text: str) -> bool:
     return text.lower().endswith(_CARD_SUFFIXES) or text.startswith(_PATH_OPENINGS)
 
 
-def _reference(path: Path) -> dict[str, Any]:
+def _reference(path: Path, data: bytes) -> dict[str, Any]:
     """A card, or a Hugging Face configuration under the name of its model."""
-    if path.is_dir():
-        path = path / "config.json"
     if path.suffix.lower() != ".json":
-        source = parse(_bytes(path), str(path))
+        source = parse(data, str(path))
         if source.problems:
             raise InvalidInput(source.problems)
         return _mapping(source.value, path)
     try:
-        content = _mapping(json.loads(_bytes(path), parse_constant=str), path)
+        content = _mapping(json.loads(data, parse_constant=str), path)
     except json.JSONDecodeError as error:
         problem = Problem(file=str(path), line=error.lineno, column=error.colno, message=f"not JSON: {error.msg}")
         raise InvalidInput([problem]) from None
@@ -237,5 +258,6 @@ def _reference(path: Path) -> dict[str, Any]:
 
 def _mapping(value: object, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInput([Problem(file=str(path), message=f"found {shown(value)}, expected a mapping")])
+        message = f"found {shown(value)}, expected a mapping"
+        raise InvalidInput([Problem(file=str(path), line=1, column=1, message=message)])
     return value

@@ -88,7 +88,7 @@ def one_case(instance: Instance, scenario: str | None) -> Instance:
     if scenario not in found:
         has = f"it has {', '.join(found)}" if found else "it has none"
         raise UsageError(f"--scenario {scenario}: the instance has no such scenario; {has}")
-    return found[scenario]
+    return found[scenario].from_origin(instance.origin)
 
 
 def demand_one_case(instance: Instance, what: str) -> None:

@@ -51,7 +51,8 @@ def tariff_document(given: PlanDocument | Instance) -> TariffDocument:
             unpriced=unpriced(resolved),
             warnings=given.warnings,
         )
-    resolved = resolve(given)
+    with given.placing():
+        resolved = resolve(given)
     return TariffDocument(
         instance=given.name,
         unit_costs=[],

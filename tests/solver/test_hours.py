@@ -20,6 +20,7 @@ from epd_opt.hours import hours_of
 from epd_opt.instance import Instance
 from epd_opt.render import plan_text
 from epd_opt.report import report_html
+from epd_opt.scenarios import cases
 from epd_opt.tariffs import tariff_document, tariffs_text
 
 OFFICE = [0.2] * 8 + [0.6, 1, 1, 1, 0.8, 1, 1, 1, 1, 0.6] + [0.4] * 4 + [0.2] * 2
@@ -187,6 +188,22 @@ def test_hours_without_requests_leave_the_commitment_idle() -> None:
     assert not any("rate 0" in text for text in [*found.warnings, *found.scenarios[0].warnings])
     assert noon.idle == {committed.device: 0}
     assert night.usd_per_hour == pytest.approx(committed.units * committed.idle_unit_usd_per_hour)
+
+
+def test_a_stated_mean_counts_in_cost_and_energy_and_not_in_the_fleet() -> None:
+    """Factors for the busiest part of each hour, of which two thirds come on average: the same fleet, a request half as dear
+    again; a class without a profile keeps its own mean."""
+    stated, document = 14.0, shop()
+    document["workload"]["classes"][0]["mean_rate_per_s"] = stated
+    found = epd_opt.solve(document).document
+    assert found.cost.usd_per_hour == pytest.approx(9.02)
+    assert found.cost.usd_per_request == pytest.approx(9.02 / (3600 * stated))
+    groups = {group.name: group.instance.workload.classes[0] for group in cases(Instance(**document))}
+    noon = groups["09-12, 13-17"]
+    assert (noon.rate_per_s, noon.mean_rate_per_s) == (40, pytest.approx(40 * stated / 21))
+    document["workload"]["classes"].append({"name": "jobs", "rate_per_s": 4, "mean_rate_per_s": 1})
+    for group in cases(Instance(**document)):
+        assert group.instance.workload.classes[1].mean_rate_per_s == pytest.approx(1)
 
 
 def test_two_profiles_make_groups_of_equal_hours() -> None:
@@ -365,7 +382,10 @@ def broken(**changes: Any) -> dict[str, Any]:
         ({"profile": [1] * 23 + [math.nan]}, r"hourly\[23\]"),
         ({"profile": "ofice", "workload": {"profiles": {"office": OFFICE}}}, r"no profile is called 'ofice'.*office"),
         ({"profile": "office"}, r"no profile is called 'office'"),
-        ({"request": {"mean_rate_per_s": 3}}, r"mean_rate_per_s and hourly are both given"),
+        (
+            {"request": {"mean_rate_per_s": 21.1}},
+            r"mean_rate_per_s: found 21\.1, expected at most 21, the mean",
+        ),
         ({"instance": {"objective": "goodput", "limits": {"devices": 9}}}, r"objective: demand by the hour"),
         ({"instance": {"limits": {"require": ["X"]}}}, r"limits\.require: with demand by the hour"),
         ({"instance": {"limits": {"skus": 1}}}, r"limits\.skus: with demand by the hour"),

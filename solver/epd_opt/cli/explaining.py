@@ -70,7 +70,8 @@ def explain_command(
         raise UsageError(f"--scenario {scenario}: {NOT_THE_BEST_OF_ONE}")
     given = _with(taken, {key: value for key, value in options.items() if value is not None})
     if isinstance(given, Instance):
-        backend(given.solver.name)
+        with given.placing():
+            backend(given.solver.name)
     with progress(quiet=quiet, verbose=verbose) as say:
         explanation = explain(
             given,

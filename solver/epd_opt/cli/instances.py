@@ -59,8 +59,9 @@ def validate(instance: str, settings: tuple[str, ...]) -> None:
     Schema, sense and every name it uses; - is standard input.
     """
     read = epd_opt.read(instance, overrides=list(settings))
-    backend(read.solver.name)
-    resolved = resolve(read)
+    with read.placing():
+        backend(read.solver.name)
+        resolved = resolve(read)
     for warning in resolved.warnings:
         click.echo(f"warning: {printable(warning)}", err=True)
     classes, devices, workers = len(read.workload.classes), len(read.devices), len(read.workers)

@@ -67,7 +67,8 @@ def solve(
     overrides = [*settings, *(f"{path}={value}" for path, value in options.items() if value is not None)]
     with progress(quiet=quiet, verbose=verbose) as say:
         read = one_case(epd_opt.read(instance, overrides=overrides), scenario)
-        backend(read.solver.name)
+        with read.placing():
+            backend(read.solver.name)
         closed = solve_and_simulate(read, progress=say) if simulated else None
         plan = epd_opt.solve(read, progress=say) if closed is None else closed.plan
     document = plan.document

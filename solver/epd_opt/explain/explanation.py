@@ -22,6 +22,7 @@ from epd_opt.held import Held
 from epd_opt.instance import Instance
 from epd_opt.pipeline import planned, solve, with_mends
 from epd_opt.plan import Plan
+from epd_opt.reading import complaining_in_place
 from epd_opt.resolve import resolve
 from epd_opt.scenarios import demand_one_case
 
@@ -57,6 +58,7 @@ NOT_THE_BEST_OF_ONE = (
 )
 
 
+@complaining_in_place(plan_or_instance)
 def explain(
     plan: Plan | Instance | Mapping[str, Any] | str | Path,
     *,

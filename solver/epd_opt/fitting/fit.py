@@ -222,7 +222,7 @@ def _rates(fitted: FittedClass, settings: Settings) -> dict[str, Any]:
     if of_day is None or len(known) < HOURS:
         return rates
     most = peak * math.fsum(known) / HOURS
-    return {**rates, "mean_rate_per_s": min(_digits(of_day * settings.scale), most)}
+    return {**rates, "mean_rate_per_s": _digits(min(of_day * settings.scale, most))}
 
 
 def _images(fitted: FittedClass, settings: Settings) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
+from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag, ValidationError
 
 from epd_models.placement import PLACEMENTS
 from epd_opt.complaints import problems_of, to_problem
 from epd_opt.cross_checks import cross_checks
-from epd_opt.errors import InvalidInput
+from epd_opt.errors import InvalidInput, Problem
 from epd_opt.fields import TAG, Currency, Day, Mapped, Name, Part, in_key_order
 from epd_opt.instance.cost import Cost
 from epd_opt.instance.currency import ExchangeRate
@@ -29,6 +30,13 @@ from epd_opt.suspicions import suspicions
 
 def _text_or_mapping(value: object) -> str:
     return TAG + ("mapping" if isinstance(value, Mapping) else "text")
+
+
+class Origin(Protocol):
+    """Knows where values stand."""
+
+    def place(self, problem: Problem) -> Problem:
+        """The problem with the place of its value."""
 
 
 class Instance(Part):
@@ -87,6 +95,8 @@ class Instance(Part):
     )
     robust: Robust | None = Field(default=None, description="What such a fleet is to be best at; absent = expected_cost.")
 
+    _origin: Origin | None = PrivateAttr(default=None)
+
     def __init__(self, /, **data: Any) -> None:
         found = [to_problem(broken, data) for broken in cross_checks(data)]
         try:
@@ -95,6 +105,28 @@ class Instance(Part):
             raise InvalidInput([*found, *problems_of(error, type(self), data)]) from None
         if found:
             raise InvalidInput(found)
+
+    def from_origin(self, origin: Origin | None) -> Self:
+        """The same, whose complaints are given the places of an origin."""
+        copy = self.model_copy()
+        copy._origin = origin
+        return copy
+
+    @property
+    def origin(self) -> Origin | None:
+        """What it was read from; None where it came from Python."""
+        return self._origin
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Give complaints that are raised inside, about this instance, their places in its file."""
+        try:
+            yield
+        except InvalidInput as error:
+            origin = self._origin
+            if origin is None:
+                raise
+            raise InvalidInput(origin.place(problem) for problem in error.problems) from None
 
     def suspicions(self) -> list[str]:
         """Valid values that look as if typed in another unit, one sentence each, with their paths."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
@@ -41,7 +42,9 @@ class RequestClass(Part):
     name: Name = Field(description="Any text, unique among the classes.")
     rate_per_s: RequestRate = Field(description="Requests per second to plan for (peak); 0 is a rate.")
     mean_rate_per_s: RequestRate | None = Field(
-        default=None, description="Requests per second that the cost is divided by; default rate_per_s."
+        default=None,
+        description="Requests per second that the cost is divided by, with hourly the mean over the day; default "
+        "rate_per_s, with hourly times the mean factor.",
     )
     hourly: (
         Annotated[Annotated[Name, Tag(TAG + "name")] | Annotated[Profile, Tag(TAG + "numbers")], Discriminator(_hourly_form)]
@@ -81,13 +84,7 @@ class RequestClass(Part):
         return self.has_images or self.video is not None
 
     def complaints(self) -> Iterator[Complaint]:
-        if self.mean_rate_per_s is not None and self.hourly is not None:
-            yield Complaint(
-                where=("mean_rate_per_s",),
-                message="mean_rate_per_s and hourly are both given",
-                hint="the mean follows from the hours: leave mean_rate_per_s out",
-            )
-        if self.mean_rate_per_s is not None and self.mean_rate_per_s > self.rate_per_s:
+        if self.mean_rate_per_s is not None and self.hourly is None and self.mean_rate_per_s > self.rate_per_s:
             yield Complaint(
                 where=("mean_rate_per_s",),
                 message=f"found {self.mean_rate_per_s:g}, expected at most rate_per_s = {self.rate_per_s:g}",
@@ -110,6 +107,15 @@ class RequestClass(Part):
                 )
 
 
+_ROUNDED = 1.001
+"""Factors and rates are stated to a few digits."""
+
+
+def mean_of_day(profile: Sequence[float]) -> float:
+    """Mean factor over the hours of a day."""
+    return math.fsum(profile) / HOURS
+
+
 class Workload(Part):
     """What is asked of the fleet."""
 
@@ -126,6 +132,19 @@ class Workload(Part):
     def complaints(self) -> Iterator[Complaint]:
         if self.hourly_step is not None and all(request.hourly is None for request in self.classes):
             yield Complaint(where=("hourly_step",), message="no class has hourly", hint="leave it out, or give hourly")
+        for index, request in enumerate(self.classes):
+            if request.hourly is None or request.mean_rate_per_s is None or self._profile_is_missing(request):
+                continue
+            most = request.rate_per_s * mean_of_day(self.profile(request))
+            if request.mean_rate_per_s > most * _ROUNDED:
+                yield Complaint(
+                    where=("classes", index, "mean_rate_per_s"),
+                    message=f"found {request.mean_rate_per_s:g}, expected at most {most:.6g}, the mean of the hours",
+                    hint="rate_per_s and hourly are what to plan for at each hour",
+                )
+
+    def _profile_is_missing(self, request: RequestClass) -> bool:
+        return isinstance(request.hourly, str) and request.hourly not in (self.profiles or {})
 
     def profile(self, request: RequestClass) -> tuple[float, ...]:
         """Factors on the rate of a class, hour by hour."""

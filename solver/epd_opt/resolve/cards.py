@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +30,23 @@ def model_of(instance: user.Instance, card: Any) -> tuple[Architecture, Any]:
                 [Problem(path="model", message="the model is missing", hint="give a catalogue name or a mapping")]
             )
         if "huggingface_config" in wanted:
-            name = str(wanted.get("name", "model"))
-            return architecture_from_config(wanted["huggingface_config"], name), wanted
+            return _from_config(wanted), wanted
         return catalog.architecture_from_card(wanted), wanted
-    except (UnknownCard, CardError) as error:
-        raise _invalid("model", error) from None
+    except UnknownCard as error:
+        raise _unknown("model", error) from None
+    except CardError as error:
+        raise _malformed("model", error, str(_name(wanted)), "inline card") from None
+
+
+def _name(card: Any) -> Any:
+    return card.get("name") if isinstance(card, Mapping) else card
+
+
+def _from_config(wanted: Mapping[str, Any]) -> Architecture:
+    try:
+        return architecture_from_config(wanted["huggingface_config"], str(wanted.get("name", "model")))
+    except CardError as error:
+        raise InvalidInput([Problem(path="model", message=str(error))]) from None
 
 
 def engine_of(settings: user.EngineSettings, card: Any) -> tuple[Engine, Any]:
@@ -42,7 +54,7 @@ def engine_of(settings: user.EngineSettings, card: Any) -> tuple[Engine, Any]:
     try:
         engine = catalog.engine_from_card(card)
     except CardError as error:
-        raise _invalid("engine", error) from None
+        raise _malformed("engine", error) from None
     changes: dict[str, Any] = {
         key: value
         for key in ("max_sequences", "max_batched_tokens", "encoder_processes")
@@ -81,8 +93,28 @@ def device_of(entry: user.DeviceEntry, card: Any, *, required: bool) -> tuple[De
                 units = card.get("server", {}).get("units", 1)
                 card = _merged(card, {"server": {"host_cores_per_unit": max(1, entry.host_cores // units)}})
         return catalog.device_from_card(card, source=f"{path}.card"), card
-    except (UnknownCard, CardError) as error:
-        raise _invalid(path, error) from None
+    except UnknownCard as error:
+        key = "sku" if error.kind == "device" else _stating(entry, ("coefficients", "from"))
+        raise _unknown(f"{path}.{key}", error) from None
+    except CardError as error:
+        raise _malformed_device(entry, path, error) from None
+
+
+def _malformed_device(entry: user.DeviceEntry, path: str, error: CardError) -> InvalidInput:
+    card = f"{path}.card"
+    sku = (entry.card or {}).get("sku", entry.sku)
+    found = _malformed(card, error, f"{card} ({sku})", card, str(sku))
+    (problem,) = found.problems
+    keys = problem.path.removeprefix(f"{card}.").split(".")
+    return InvalidInput([replace(problem, path=f"{path}.{_stating(entry, keys)}")]) if problem.path != card else found
+
+
+def _stating(entry: user.DeviceEntry, keys: Sequence[str]) -> str:
+    """Where an entry states a value of its card: under ``coefficients``, or under ``card``."""
+    own: Any = {"coefficients": entry.coefficients}
+    for key in keys:
+        own = own.get(key) if isinstance(own, Mapping) else None
+    return ".".join(keys if own is not None else ["card", *keys])
 
 
 def _coefficients(base: Any, entry: user.DeviceEntry, path: str) -> Any:
@@ -119,10 +151,18 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _invalid(path: str, error: Exception) -> InvalidInput:
-    hint = ""
-    if isinstance(error, UnknownCard):
-        hint = f"`epd-opt catalog {error.kind}s` lists them"
-        if error.kind == "device":
-            hint += "; a device of your own needs a complete `card:`"
+_LISTED = ("device", "model")
+"""Kinds of cards that `epd-opt catalog` lists."""
+
+
+def _unknown(path: str, error: UnknownCard) -> InvalidInput:
+    hint = f"`epd-opt catalog {error.kind}s` lists them" if error.kind in _LISTED else ""
+    if error.kind == "device":
+        hint += "; a device of your own needs a complete `card:`"
     return InvalidInput([Problem(path=path, message=str(error), hint=hint)])
+
+
+def _malformed(path: str, error: CardError, *labels: str) -> InvalidInput:
+    """A complaint about a card at a path; the complaint names the card by one of the labels."""
+    keys = next((error.path.removeprefix(f"{label}: ") for label in labels if error.path.startswith(f"{label}: ")), "")
+    return InvalidInput([Problem(path=".".join(filter(None, [path, keys.replace(": ", ".")])), message=error.message)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from epd_models.device import Device
@@ -18,6 +18,19 @@ def names_of(entry: user.DeviceEntry, device: Device | None) -> frozenset[str]:
     """What limits may call a device entry, in small letters: name, SKU, vendor and kind."""
     own = [entry.name, entry.sku, *([] if device is None else [device.vendor, device.kind])]
     return frozenset(name.casefold() for name in own)
+
+
+def without_device(instance: user.Instance) -> Iterator[Problem]:
+    """Complaints about measured workers whose device the instance does not have."""
+    known = sorted({entry.name for entry in instance.devices} | {entry.sku for entry in instance.devices})
+    for worker in instance.workers:
+        if worker.sku not in known:
+            near = get_close_matches(worker.sku, known, n=3, cutoff=0.5)
+            yield Problem(
+                path=format_path(["workers", worker.name, "sku"]),
+                message=f"no device of this instance is called {worker.sku!r}",
+                hint=f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known) or 'none'}",
+            )
 
 
 def required(

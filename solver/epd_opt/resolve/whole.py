@@ -13,7 +13,7 @@ from epd_opt.problem import Demand, Limits
 from epd_opt.resolve.cards import engine_of, model_of
 from epd_opt.resolve.cost import cost_rules, stale_rates
 from epd_opt.resolve.devices import look_up
-from epd_opt.resolve.names import required
+from epd_opt.resolve.names import required, without_device
 from epd_opt.resolve.requests import network_of, request_of
 from epd_opt.resolve.resolved import Assumption, Resolved
 
@@ -40,7 +40,7 @@ def resolve(instance: user.Instance, *, cards: Mapping[str, Any] | None = None) 
     growth = 1.0 + instance.redundancy.headroom
     asked = [request for request in instance.workload.classes if request.rate_per_s > 0]
     requests = tuple(sorted((request_of(request, growth) for request in asked), key=lambda r: r.name))
-    if problems := list(uncountable(instance.workers, requests)):
+    if problems := [*without_device(instance), *uncountable(instance.workers, requests)]:
         raise InvalidInput(problems)
     resting = [nothing_asked(request.name) for request in instance.workload.classes if request.rate_per_s == 0]
     return Resolved(

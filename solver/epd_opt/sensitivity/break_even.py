@@ -15,7 +15,7 @@ from epd_opt.fields import shown
 from epd_opt.held import Held
 from epd_opt.instance import Instance, instance_sha256
 from epd_opt.paths import get, locate, parse_path, set_value
-from epd_opt.reading import read
+from epd_opt.reading import complaining_in_place, read
 from epd_opt.resolve import resolve
 from epd_opt.scaling import is_number, scalable
 from epd_opt.sensitivity.crossing import Crossing, Search
@@ -79,6 +79,7 @@ class BreakEven(Held[BreakEvenDocument]):
         return break_even_html(self.document)
 
 
+@complaining_in_place()
 def break_even(
     instance: Instance | Mapping[str, Any] | str | Path,
     path: str,

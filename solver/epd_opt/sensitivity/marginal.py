@@ -12,9 +12,12 @@ from epd_opt._version import __version__
 from epd_opt.address import format_path
 from epd_opt.document import HOURS_PER_MONTH, Pool
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.explain import plan_or_instance
 from epd_opt.held import Held
 from epd_opt.instance import Instance, instance_sha256
 from epd_opt.paths import get, set_value
+from epd_opt.reading import complaining_in_place
+from epd_opt.resolve import resolve
 from epd_opt.scaling import plain
 from epd_opt.sensitivity.document import Point
 from epd_opt.sensitivity.executors import Progress
@@ -76,6 +79,7 @@ class Step:
     to: float
 
 
+@complaining_in_place(plan_or_instance)
 def marginal(
     source: Source,
     *,
@@ -104,6 +108,7 @@ def marginal(
         The instance makes no sense, there is no step to take, or the objective leaves the rates open.
     """
     given = Given.of(source, "a marginal value", gap)
+    resolve(given.instance, cards=given.cards)
     steps = list(_steps(given.instance, given.document))
     if not steps:
         raise InvalidInput([Problem(message="there is no stock, limit, target or price to take a step of")])

@@ -18,7 +18,7 @@ from epd_opt.instance import Instance, instance_sha256
 from epd_opt.keeping.fleet import Fleet
 from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
-from epd_opt.reading import read
+from epd_opt.reading import complaining_in_place, read
 from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.sensitivity.between import Between
 from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Varied
@@ -88,6 +88,7 @@ def _row(point: Point) -> dict[str, Any]:
     }
 
 
+@complaining_in_place()
 def sensitivity(
     instance: Instance | Mapping[str, Any] | str | Path,
     vary: Mapping[str, Iterable[Any] | str] | Sequence[Dimension],

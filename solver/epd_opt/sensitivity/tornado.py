@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from epd_opt._version import __version__
 from epd_opt.errors import InvalidInput, Problem
+from epd_opt.explain import plan_or_instance
 from epd_opt.held import Held
 from epd_opt.instance import instance_sha256
 from epd_opt.keeping.fleet import Fleet
 from epd_opt.pipeline import planned
 from epd_opt.plan import Plan
+from epd_opt.reading import complaining_in_place
 from epd_opt.resolve import resolve
 from epd_opt.sensitivity.document import Point
 from epd_opt.sensitivity.executors import Progress
@@ -80,6 +82,7 @@ def _row(one: TornadoInput) -> dict[str, Any]:
     return row
 
 
+@complaining_in_place(plan_or_instance)
 def tornado(
     source: Source,
     paths: Sequence[str] | None = None,

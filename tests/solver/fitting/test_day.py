@@ -161,7 +161,7 @@ def test_what_tells_no_hour_is_refused_with_a_way_out(run, tmp_path):
     assert run("fit-workload", early, "--elsewhere", 0.2)[0] == 2
     assert run("fit-workload", early, "--hourly", "--starts-at", "25:00")[0] == 2
     zones = tmp_path / "zones.csv"
-    zones.write_text(early.read_text().replace("2026-03-02 10:30:00,", "2026-03-02 10:30:00+00:00,"))
+    zones.write_text(early.read_text().replace(",200,", "+00:00,200,", 2).replace("+00:00,200,", ",200,", 1))
     assert "unlike the rows above" in run("fit-workload", zones, "--hourly")[2]
 
 
