@@ -59,7 +59,7 @@ def changed(old: str = "", new: str = "", more: str = "") -> str:
         (
             changed("name: small\n", "name: small\n    coefficients: {vllm: {bandwidht: 3}}\n"),
             "11:38: devices.small.coefficients.vllm.bandwidht",
-            "unknown key",
+            "is not a key",
         ),
         (
             changed(more="workers:\n- {name: w, sku: X9, devices: 1, stages: [prefill], max_rate_per_s: 3}\n"),

@@ -186,7 +186,7 @@ def test_a_card_is_embedded(tmp_path: Path) -> None:
     ("name", "content", "fragment"),
     [
         ("mine.yaml", "a: 1\na: 2\n", "mine.yaml:2:1: a: the key is repeated"),
-        ("mine.yaml", "- a", "mine.yaml: found a list, expected a mapping"),
+        ("mine.yaml", "- a", "mine.yaml:1:1: found a list, expected a mapping"),
         ("mine.json", '{"a": 1,\n}', "mine.json:2:1: not JSON"),
     ],
 )

@@ -12,15 +12,18 @@ class CardError(ValueError):
         Where in the card: its name or file, then the keys down to the value ("my-card: memory.capacity_gb").
     message : str
         What was found and what was expected.
+    key : str
+        Of the mapping at the path, where the complaint is about a key that does not belong there.
     """
 
-    def __init__(self, path: str, message: str) -> None:
+    def __init__(self, path: str, message: str, key: str = "") -> None:
         super().__init__(f"{path}: {message}")
         self.path = path
         self.message = message
+        self.key = key
 
-    def __reduce__(self) -> tuple[type[CardError], tuple[str, str]]:
-        return type(self), (self.path, self.message)
+    def __reduce__(self) -> tuple[type[CardError], tuple[str, str, str]]:
+        return type(self), (self.path, self.message, self.key)
 
 
 class UnknownCard(LookupError):

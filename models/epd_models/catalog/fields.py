@@ -152,7 +152,7 @@ class Fields:
         if unknown:
             key = str(unknown[0])
             hint = _did_you_mean(key, self._asked) or f"; known here: {_list(sorted(self._asked))}"
-            raise self.error(key, f"unknown key{hint}")
+            raise CardError(self.path(), f"{key!r} is not a key of this mapping{hint}", key)
 
     def _sequence(self, key: str, default: Any) -> Any:
         value = self.raw(key, default)

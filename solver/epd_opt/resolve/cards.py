@@ -165,4 +165,6 @@ def _unknown(path: str, error: UnknownCard) -> InvalidInput:
 def _malformed(path: str, error: CardError, *labels: str) -> InvalidInput:
     """A complaint about a card at a path; the complaint names the card by one of the labels."""
     keys = next((error.path.removeprefix(f"{label}: ") for label in labels if error.path.startswith(f"{label}: ")), "")
-    return InvalidInput([Problem(path=".".join(filter(None, [path, keys.replace(": ", ".")])), message=error.message)])
+    return InvalidInput(
+        [Problem(path=".".join(filter(None, [path, keys.replace(": ", "."), error.key])), message=error.message)]
+    )
