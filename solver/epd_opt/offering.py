@@ -81,7 +81,13 @@ Screen = Callable[[PlanningProblem, Callable[[Collection[str]], PlanningProblem]
 over the operating points of those of some keys; the keys that may."""
 
 
-def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, screen: Screen | None = None) -> Offering:
+def offering(
+    resolved: Resolved,
+    *,
+    each: Callable[[], None] = lambda: None,
+    screen: Screen | None = None,
+    only: Collection[str] | None = None,
+) -> Offering:
     """Gather the candidates of a resolved instance.
 
     Parameters
@@ -90,6 +96,8 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, scr
         Called again and again; may raise to end the work.
     screen : Screen, optional
         Tells for which pools operating points are needed; not asked where measured workers are on offer beside them.
+    only : collection of str, optional
+        Names of the only modelled pools that are looked at.
     """
     workers = _measured(resolved)
     vision = {request.name: request.has_vision for request in resolved.requests}
@@ -116,6 +124,7 @@ def offering(resolved: Resolved, *, each: Callable[[], None] = lambda: None, scr
             senders,
             each=each,
             choice=None if screen is None or workers else choice,
+            only=only,
         )
         candidates += modelled.candidates
         behaviours, fastest = dict(modelled.behaviours), dict(modelled.fastest)
@@ -152,13 +161,14 @@ def offering_at(
     *,
     each: Callable[[], None] = lambda: None,
     screen: Screen | None = None,
+    only: Collection[str] | None = None,
 ) -> Offering:
     """Everything on offer where so many times the demand may be served.
 
     Operating points hold at any flow, but those worth offering depend on how large pools may become. So points are made
     for the demand at each of the multiples, and offered together; the problem keeps the stated demand.
     """
-    first, *others = [offering(resolved.at(multiple), each=each, screen=screen) for multiple in multiples]
+    first, *others = [offering(resolved.at(multiple), each=each, screen=screen, only=only) for multiple in multiples]
     candidates = {candidate.key: candidate for one in (first, *others) for candidate in one.problem.candidates}
     behaviours = {key: behaviour for one in (*reversed(others), first) for key, behaviour in one.behaviours.items()}
     return replace(

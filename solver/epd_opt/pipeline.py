@@ -19,6 +19,7 @@ from epd_opt.reading import complaining_in_place, read
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.robust import plan_for_scenarios
 from epd_opt.search import Found, NoPlan, Task, best, cheapest_of
+from epd_opt.shortlist import Scout
 from epd_opt.solution import replica_counts, route
 from epd_opt.verify import VerificationError, verify
 
@@ -132,6 +133,7 @@ def search(
     questions: Sequence[Question] = (),
     pruned: PlanningProblem | None = None,
     diagnose: bool = True,
+    scout: Scout | None = None,
 ) -> Plan:
     """The cheapest fleet for the rates as resolved among what is on offer, verified, or why there is none, whatever the
     instance's objective.
@@ -148,9 +150,11 @@ def search(
         The pruned problem of an earlier search, every class of which has a way to its end.
     diagnose : bool
         Whether to look for the reasons where nothing is feasible.
+    scout : Scout, optional
+        With what it knows of the offering; without questions only.
     """
     task = Task.of(resolved, solver, say)
-    found = cheapest_of(task, offered, questions=questions, pruned=pruned, diagnose=diagnose)
+    found = cheapest_of(task, offered, questions=questions, pruned=pruned, diagnose=diagnose, scout=scout)
     return _plan(task, found, start)
 
 

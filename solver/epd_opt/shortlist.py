@@ -184,6 +184,8 @@ class Scout:
     whole : bool
         Whether all pools that may matter got their operating points: not where the time was over before, or the incumbent
         is enough without.
+    settled : bool
+        Whether the incumbent is known to be as good as is asked for, so that nothing is left to search.
     """
 
     settings: Settings
@@ -192,6 +194,7 @@ class Scout:
     bound: float = 0.0
     incumbent: Incumbent | None = None
     whole: bool = True
+    settled: bool = False
 
     @property
     def enough(self) -> bool:
@@ -211,10 +214,10 @@ class Scout:
         if not self.whole and self.incumbent is not None:
             known = self.incumbent.formulation.sets.problem
             return Shortlist(problem=known, bound=self.bound, incumbent=self.incumbent, whole=False)
-        if len(problem.candidates) <= ENOUGH:
-            return Shortlist(problem=problem)
-        found = priced(counted(problem), self.settings, self.clock, questions)
         start = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
+        if len(problem.candidates) <= ENOUGH:
+            return Shortlist(problem=problem, bound=self.bound, incumbent=start)
+        found = priced(counted(problem), self.settings, self.clock, questions)
         if found is not None and start is None:
             start = self._plan(problem, found, _THOROUGH, questions)
         if found is None or start is None or found.bound > start.most:

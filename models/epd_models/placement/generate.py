@@ -92,6 +92,7 @@ def modelled_candidates(
     *,
     each: Callable[[], None] = lambda: None,
     choice: Choice | None = None,
+    only: Collection[str] | None = None,
 ) -> Modelled:
     """Every placement on every entry and cut, at every operating point worth considering.
 
@@ -103,6 +104,8 @@ def modelled_candidates(
         Called before each cut of each entry and before each pool is staffed; may raise to end the work.
     choice : callable, optional
         Which pools to find operating points for; without it, all.
+    only : collection of str, optional
+        Names of the only pools (placement, entry and cut) that are looked at.
     """
     wanted = set(placements)
     if not any(load.has_vision for load in context.loads):
@@ -120,6 +123,8 @@ def modelled_candidates(
             if not set(placement.stages) <= set(entry.stages):
                 continue
             for cut in placement.cuts(entry):
+                if only is not None and f"{name}-{entry.name}-{cut.label}" not in only:
+                    continue
                 each()
                 pools, here = _measured_pools(context, name, placement, entry, cut, rejections)
                 rejections += _too_slow_loops(pools)

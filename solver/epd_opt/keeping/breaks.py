@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pulp
@@ -24,12 +24,13 @@ LOOSER = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 5.0, 10.0)
 _TARGETS = {"ttft_ms": "ttft_s", "itl_ms": "itl_s", "e2e_ms": "e2e_s"}
 
 
-def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked) -> list[Reason]:
+def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked, offered: Offering | None = None) -> list[Reason]:
     """Why a fleet does not serve an instance, what is nearest to a cure first.
 
     Each target that lets the fleet serve the instance when it alone is loosened, up to tenfold, with the least of
     :data:`LOOSER` that does; then the replicas that are missing, as few as possible. Where time runs out, what was found
     until then. ``wanted`` is the target (milliseconds) or the replicas at hand, ``best_reachable`` what would do.
+    ``offered``: all operating points of the fleet's pools at the instance, where they are at hand.
     """
     if found.reasons:
         return list(found.reasons)
@@ -37,34 +38,55 @@ def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked) -> li
     try:
         loosened = [
             (factor, reason)
-            for request in resolved.requests
-            for limit in _TARGETS
+            for request, limit in _in_the_way(fleet, resolved, solver)
             if (hit := _loosened(fleet, resolved, request, limit, solver)) is not None
             for factor, reason in [hit]
         ]
         reasons = [
             reason for _, reason in sorted(loosened, key=lambda hit: (hit[0], hit[1].limit, hit[1].request_class or ""))
         ]
-        reasons += missing_replicas(fleet, resolved, solver)
+        reasons += missing_replicas(fleet, resolved, solver, offered)
     except (OutOfTime, SolverFailed):
         pass
     return reasons
+
+
+def _in_the_way(fleet: Fleet, resolved: Resolved, solver: Clocked) -> list[tuple[RequestClass, str]]:
+    """Targets that may be what breaks: none of them, where the fleet does not serve with all of them loosened together."""
+    targets = [
+        (request, limit) for request in resolved.requests for limit in _TARGETS if _target(request, limit) is not None
+    ]
+    return targets if _serves(fleet, resolved, targets, LOOSER[-1], solver) else []
+
+
+def _target(request: RequestClass, limit: str) -> float | None:
+    target: float | None = getattr(request.targets, _TARGETS[limit])
+    return target
+
+
+def _serves(
+    fleet: Fleet, resolved: Resolved, targets: Sequence[tuple[RequestClass, str]], factor: float, solver: Clocked
+) -> bool:
+    """Whether the fleet serves everything with some targets loosened."""
+    looser: dict[str, dict[str, float]] = {}
+    for request, limit in targets:
+        target = _target(request, limit)
+        assert target is not None
+        looser.setdefault(request.name, {})[_TARGETS[limit]] = target * factor
+    requests = tuple(
+        replace(request, targets=replace(request.targets, **looser.get(request.name, {}))) for request in resolved.requests
+    )
+    loose = replace(resolved, requests=requests)
+    return isinstance(serving(fleet, loose, offered_to(fleet, loose, solver), solver), Solution)
 
 
 def _loosened(
     fleet: Fleet, resolved: Resolved, request: RequestClass, limit: str, solver: Clocked
 ) -> tuple[float, Reason] | None:
     """The least of the factors on a target that lets the fleet serve everything."""
-    field = _TARGETS[limit]
-    target: float | None = getattr(request.targets, field)
-    if target is None:
-        return None
 
     def serves(factor: float) -> bool:
-        targets = replace(request.targets, **{field: target * factor})
-        requests = tuple(replace(r, targets=targets) if r.name == request.name else r for r in resolved.requests)
-        loose = replace(resolved, requests=requests)
-        return isinstance(serving(fleet, loose, offered_to(fleet, loose, solver), solver), Solution)
+        return _serves(fleet, resolved, [(request, limit)], factor, solver)
 
     if not serves(LOOSER[-1]):
         return None
@@ -72,6 +94,8 @@ def _loosened(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if serves(LOOSER[middle]) else (middle, high)
+    target = _target(request, limit)
+    assert target is not None
     wanted, enough = target * 1e3, target * 1e3 * LOOSER[high]
     return LOOSER[high], Reason(
         limit=limit,

@@ -129,7 +129,8 @@ def offered_to(fleet: Fleet, resolved: Resolved, solver: Clocked) -> Offering:
     """
     placements = tuple(name for name in resolved.instance.placements if name in fleet.placements)
     narrow = replace(resolved, instance=resolved.instance.model_copy(update={"placements": placements}))
-    return among(fleet, offering_at(narrow, fleet.points_for, each=solver.clock.check))
+    only = {name for _, name in fleet.replicas}
+    return among(fleet, offering_at(narrow, fleet.points_for, each=solver.clock.check, only=only))
 
 
 def among(fleet: Fleet, offered: Offering) -> Offering:

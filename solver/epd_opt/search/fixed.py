@@ -108,6 +108,9 @@ def _solved(
     diagnose: bool,
 ) -> Found | NoPlan:
     """The cheapest fleet by the rows of the candidates."""
+    if scout.settled and scout.incumbent is not None:
+        known = scout.incumbent
+        return Found(multiple=multiple, offered=offered, formulation=known.formulation, outcome=known.outcome)
     listed = scout.shortlist(problem, questions)
     formulation = build(listed.problem, questions)
     outcome = task.means.solve(formulation, replace(task.means.settings, start=listed.start(formulation)))

@@ -63,7 +63,7 @@ class Between:
         result = [0] * len(places)
         for m in self._priced:
             values = sorted({float(at[m.path]) for at in places})
-            rank = dict(zip(values, _bisected(len(values)), strict=True))
+            rank = dict(zip(values, bisected(len(values)), strict=True))
             result = [before + rank[float(at[m.path])] for before, at in zip(result, places, strict=True)]
         return result
 
@@ -120,10 +120,10 @@ def _key(at: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(repr(value) for value in at.values())
 
 
-def _bisected(count: int) -> list[int]:
+def bisected(count: int) -> list[int]:
     """Ranks of so many places in a row: 0 of both ends, 1 of the middle, and so on.
 
-    >>> _bisected(6)
+    >>> bisected(6)
     [0, 2, 1, 2, 3, 0]
     """
     ranks = [0] * count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from epd_opt._version import __version__
 from epd_opt.errors import UsageError
 from epd_opt.sensitivity.point import Answer, Job
+from epd_opt.sensitivity.rates import Rates
 from epd_opt.sensitivity.spending import Spending
 
 _FINAL = ("optimal", "feasible", "infeasible")
@@ -30,9 +31,10 @@ def _sha256(content: Any) -> str:
 class Journal:
     """The file ``points.jsonl`` of a folder.
 
-    Each line is ``{"study": HASH, "point": POINT, "paid": {"plan": ..., "kept": ...}}``, the last of them what the fleets
-    are paid for. Points of the same hash and place are not solved again, unless they had failed or were stopped; lines of
-    other studies stay as they are. Points that were not solved but follow from others are written for the reader alone.
+    Each line is ``{"study": HASH, "point": POINT, "made_for": RATES, "paid": {"plan": ..., "kept": ...}}``, the last of them
+    what the fleets are paid for. Points of the same hash, place and rates that operating points are made for are not solved
+    again, unless they had failed or were stopped; lines of other studies stay as they are. Points that follow from prices
+    are written for the reader alone.
 
     Raises
     ------
@@ -63,8 +65,9 @@ class Journal:
         if not isinstance(entry, dict) or entry.get("study") != self._study or "paid" not in entry:
             return
         if entry["point"]["status"] in _FINAL:
-            place, point = _sha256(entry["point"]["at"]), entry["point"]
-            if point["found"] == "between":
+            point, made_for = entry["point"], entry.get("made_for", [])
+            place = _sha256([point["at"], made_for])
+            if point["found"] == "between" and not made_for:
                 self._followed.add(_sha256(point))
             elif point["kept_fleet"] is not None or place not in self._known:
                 paid = entry["paid"]
@@ -72,17 +75,17 @@ class Journal:
 
     def known(self, job: Job) -> Answer | None:
         """The point, where it was solved before."""
-        found = self._known.get(_sha256(job.at))
+        found = self._known.get(_sha256([job.at, job.made_for]))
         return None if found is None or (job.fleet is not None and found.point["kept_fleet"] is None) else found
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: Answer, made_for: Sequence[Rates] = ()) -> None:
         """Write a point at once."""
-        if answer.point["found"] == "between" and _sha256(answer.point) in self._followed:
+        if not made_for and _sha256(answer.point) in self._followed:
             return
         paid = {
             name: None if spent is None else asdict(spent) for name, spent in (("plan", answer.plan), ("kept", answer.kept))
         }
-        entry = {"study": self._study, "point": answer.point, "paid": paid}
+        entry = {"study": self._study, "point": answer.point, "made_for": made_for, "paid": paid}
         json.dump(entry, self._file, ensure_ascii=False, allow_nan=False)
         self._file.write("\n")
         self._file.flush()

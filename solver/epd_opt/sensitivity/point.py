@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from epd_opt.backends import Clock, Clocked, OutOfTime, backend
 from epd_opt.document import Cost, PlanDocument
@@ -18,6 +19,8 @@ from epd_opt.offering import Offering
 from epd_opt.pipeline import search
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.sensitivity.document import KeptFleet, Point
+from epd_opt.sensitivity.neighbours import informed
+from epd_opt.sensitivity.rates import Rates, with_rates
 from epd_opt.sensitivity.reuse import Candidates
 from epd_opt.sensitivity.serving import Servings
 from epd_opt.sensitivity.spending import Spending
@@ -38,12 +41,24 @@ class Job:
         Today's, where there is one.
     cards : mapping, optional
         Cards of an earlier plan, used in place of the catalogue's.
+    made_for : tuple of Rates
+        Rates that operating points are made for; its own where there are none.
+    below, above : mapping, optional
+        Points that are known, with operating points for the same rates, where no class has more demand, or none has less.
     """
 
     at: dict[str, Any]
     document: dict[str, Any]
     fleet: Fleet | None
     cards: Mapping[str, Any] | None = None
+    made_for: tuple[Rates, ...] = ()
+    below: Mapping[str, Any] | None = None
+    above: Mapping[str, Any] | None = None
+
+    def resolved(self, rates: Rates | None = None) -> Resolved:
+        """The instance at the point, or at other rates."""
+        document = self.document if rates is None else with_rates(self.document, rates)
+        return resolve(Instance(**document), cards=self.cards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +104,9 @@ def failed(at: Mapping[str, Any], error: str) -> dict[str, Any]:
 
 
 def _answered(job: Job) -> Answer:
-    resolved = resolve(Instance(**job.document), cards=job.cards)
-    plan, offered = _plan(resolved)
-    fleet, spent = (None, None) if job.fleet is None else _kept(job.fleet, resolved, offered)
+    resolved = job.resolved()
+    plan, offered, found = _plan(job, resolved)
+    fleet, spent = (None, None) if job.fleet is None else _kept(job.fleet, job, resolved, offered)
     status, cost = ("stopped", None) if plan is None else (plan.status, plan.cost)
     why = None if plan is None else plan.infeasibility
     point = Point(
@@ -102,6 +117,7 @@ def _answered(job: Job) -> Answer:
         kept_fleet=fleet,
         regret_usd_per_hour=regret(fleet, cost),
         reasons=[] if why is None else why.reasons,
+        found=found,
     )
     return Answer(
         point=point.model_dump(mode="json", by_alias=True),
@@ -118,24 +134,28 @@ def regret(fleet: KeptFleet | None, cost: Cost | None) -> float | None:
     return 0.0 if abs(more) <= 1e-9 * cost.usd_per_hour else more
 
 
-def _plan(resolved: Resolved) -> tuple[PlanDocument | None, Offering | None]:
-    """The best plan and all that was on offer; None where there was no time to look for them."""
+def _plan(job: Job, resolved: Resolved) -> tuple[PlanDocument | None, Offering | None, Literal["solved", "between"]]:
+    """The best plan, all that was on offer, and how it was found; None where there was no time to look for them."""
     start = time.perf_counter()
     solver = clocked(resolved)
     offered: Offering | None = None
     try:
-        offered, pruned = _CANDIDATES.of(resolved, each=solver.clock.check)
-        plan = search(
-            resolved,
-            offered,
-            solver,
-            start=start,
-            pruned=None if without_way(resolved, replace(offered, problem=pruned)) else pruned,
-            diagnose=False,
-        )
-        return plan.document, offered
+        made_for = {rates: partial(job.resolved, rates) for rates in job.made_for}
+        offered, problem = _CANDIDATES.of(resolved, made_for, each=solver.clock.check)
+        pruned = None if without_way(resolved, replace(offered, problem=problem)) else problem
+        scout = None
+        if pruned is not None and (job.below is not None or job.above is not None):
+            scout = informed(pruned, resolved, solver, job.below, job.above)
+        plan = search(resolved, offered, solver, start=start, pruned=pruned, diagnose=False, scout=scout).document
+        if scout is None or not scout.settled:
+            return plan, offered, "solved"
+        if plan.status == "optimal":
+            return plan, offered, "between"
+        scout.settled = False
+        plan = search(resolved, offered, solver, start=start, pruned=pruned, diagnose=False, scout=scout).document
+        return plan, offered, "solved"
     except OutOfTime:
-        return None, offered
+        return None, offered, "solved"
     finally:
         _go_on(solver)
 
@@ -151,19 +171,21 @@ def clocked(resolved: Resolved) -> Clocked:
     return Clocked(solver=backend(wanted.name), clock=Clock(wanted.time_limit_s))
 
 
-def _kept(fleet: Fleet, resolved: Resolved, offered: Offering | None) -> tuple[KeptFleet, Spending | None]:
+def _kept(fleet: Fleet, job: Job, resolved: Resolved, offered: Offering | None) -> tuple[KeptFleet, Spending | None]:
     """What becomes of a fleet that is kept, within the time limit, and what it is paid for where it serves; ``offered``:
     all that is on offer, if known."""
     solver = clocked(resolved)
+    ours = None if offered is None or fleet.points_for != (1.0,) else among(fleet, offered)
+    if ours is not None and {candidate.physical for candidate in ours.problem.candidates} != set(fleet.replicas):
+        # What is on offer leaves out placements that others make needless; the fleet has them all the same.
+        ours = None
 
     def serve() -> Solution | Kept:
-        known = offered is not None and fleet.points_for == (1.0,)
-        ours = among(fleet, offered) if known and offered is not None else offered_to(fleet, resolved, solver)
-        return serving(fleet, resolved, ours, solver)
+        return serving(fleet, resolved, ours or offered_to(fleet, resolved, solver), solver)
 
     try:
-        found = kept(fleet, resolved, solver, serve=lambda: _SERVINGS.of(fleet, resolved, serve))
-        why = breaks(fleet, resolved, found, solver) if found.feasible is False else []
+        found = kept(fleet, resolved, solver, serve=lambda: _SERVINGS.of(fleet, resolved, job.made_for, serve))
+        why = breaks(fleet, resolved, found, solver, ours) if found.feasible is False else []
     except OutOfTime:
         found, why = Kept(feasible=None), []
     _go_on(solver)

@@ -1,8 +1,9 @@
-"""Candidates found once for all points that differ in prices, stock and limits alone, which candidates do not depend on."""
+"""Candidates found once for all points that differ in prices, stock and limits alone, which candidates do not depend on, and
+for points that differ in rates and share what is made for some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ from epd_opt.offering import Offering, offering, planning_problem
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import prune
 from epd_opt.resolve import Resolved
+from epd_opt.sensitivity.rates import Rates, unrated
 
-_MOST = 4
+_MOST = 8
 """Offerings that are remembered, the last ones used."""
 _FREE = ("name", "cost", "limits", "objective", "solver")
 _FREE_OF_DEVICES = ("price", "stock", "owned")
@@ -26,6 +28,13 @@ def performance_key(resolved: Resolved) -> Any:
     ]
     embedded = [(e.name, dict(e.source.embedded())) for e in resolved.entries if e.source is not None]
     return kept, [offer.name for offer in resolved.offers], resolved.requests, resolved.cards, embedded
+
+
+def line_key(resolved: Resolved, made_for: Sequence[Rates]) -> Any:
+    """The same for instances whose candidates are made for some rates, whatever their own: those of a line."""
+    kept, offers, requests, *others = performance_key(resolved)
+    flowing = [replace(request, rate=1.0, mean_rate=1.0) for request in requests]
+    return unrated(kept), offers, flowing, *others, tuple(made_for)
 
 
 def same_candidates(one: Resolved, other: Resolved) -> bool:
@@ -48,20 +57,31 @@ class Candidates:
     def __init__(self) -> None:
         self._known: list[_Known] = []
 
-    def of(self, resolved: Resolved, *, each: Callable[[], None] = lambda: None) -> tuple[Offering, PlanningProblem]:
+    def of(
+        self,
+        resolved: Resolved,
+        made_for: Mapping[Rates, Callable[[], Resolved]] | None = None,
+        *,
+        each: Callable[[], None] = lambda: None,
+    ) -> tuple[Offering, PlanningProblem]:
         """All that is on offer for an instance, and the same pruned.
 
         Parameters
         ----------
+        made_for : mapping, optional
+            Rates that operating points are made for in place of the instance's own, which are no higher than the highest of
+            them, and the instance at those rates.
         each : callable
             Called again and again where the work has to be done; may raise to end it.
         """
-        key, metered = performance_key(resolved), _metered(resolved)
+        key = line_key(resolved, list(made_for)) if made_for else performance_key(resolved)
+        metered = _metered(resolved)
         for known in self._known:
             if known.key == key:
                 break
         else:
-            offered = offering(resolved, each=each)
+            made = [at() for at in made_for.values()] if made_for else [resolved]
+            offered = _together([offering(one, each=each) for one in made])
             known = _Known(key, resolved, offered, metered, prune(offered.problem))
         offered = replace(
             known.offered,
@@ -69,9 +89,26 @@ class Candidates:
             rejections=(*resolved.rejections, *known.offered.rejections[len(known.resolved.rejections) :]),
         )
         if known.metered != metered:
-            known = _Known(key, resolved, offered, metered, prune(offered.problem))
+            most = replace(offered.problem, demands=known.offered.problem.demands)
+            known = _Known(key, resolved, replace(offered, problem=most), metered, prune(most))
         self._known = [known, *(other for other in self._known if other.key != key)][:_MOST]
         return offered, planning_problem(resolved, known.pruned.candidates)
+
+
+def _together(offerings: Sequence[Offering]) -> Offering:
+    """Everything that is on offer in some of them, at the highest rates of each class."""
+    first, *others = offerings
+    if not others:
+        return first
+    candidates = {candidate.key: candidate for one in reversed(offerings) for candidate in one.problem.candidates}
+    behaviours = {key: behaviour for one in reversed(offerings) for key, behaviour in one.behaviours.items()}
+    demands = zip(*(one.problem.demands for one in offerings), strict=True)
+    problem = replace(
+        first.problem,
+        demands=tuple(max(each, key=lambda demand: demand.rate) for each in demands),
+        candidates=tuple(sorted(candidates.values(), key=lambda candidate: candidate.key)),
+    )
+    return replace(first, problem=problem, behaviours=behaviours)
 
 
 def _metered(resolved: Resolved) -> frozenset[str]:

@@ -21,11 +21,13 @@ class Servings:
     def __init__(self) -> None:
         self._known: list[tuple[Any, Solution]] = []
 
-    def of(self, fleet: Fleet, resolved: Resolved, otherwise: Callable[[], Solution | Kept]) -> Solution | Kept:
-        """How a fleet serves an instance; ``otherwise`` finds it out. Fleets that do not serve are not remembered: why they
-        do not may be told by stock and limits."""
+    def of(
+        self, fleet: Fleet, resolved: Resolved, made_for: Any, otherwise: Callable[[], Solution | Kept]
+    ) -> Solution | Kept:
+        """How a fleet serves an instance with operating points made for some rates; ``otherwise`` finds it out. Fleets that
+        do not serve are not remembered: why they do not may be told by stock and limits."""
         energy = [(offer.name, offer.busy_usd_per_unit_second) for offer in resolved.offers]
-        key = fleet, performance_key(resolved), energy, resolved.instance.solver
+        key = fleet, performance_key(resolved), made_for, energy, resolved.instance.solver
         known = next((solution for one, solution in self._known if one == key), None)
         found = otherwise() if known is None else known
         if isinstance(found, Solution):

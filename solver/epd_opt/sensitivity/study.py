@@ -25,7 +25,8 @@ from epd_opt.sensitivity.document import Point, StudyDocument, SwitchPoint, Vari
 from epd_opt.sensitivity.executors import Progress, as_they_come, executor_of
 from epd_opt.sensitivity.given_rates import at_given_rates
 from epd_opt.sensitivity.journal import Journal, study_hash
-from epd_opt.sensitivity.point import Answer, Job, answered, failed
+from epd_opt.sensitivity.lines import Lines, Work, along, answered_line
+from epd_opt.sensitivity.point import Answer, Job, failed
 from epd_opt.sensitivity.shift import Dimension, dimension, parse_vary, shifted
 from epd_opt.sensitivity.switch import TOLERANCE, structure, switch_points
 
@@ -247,6 +248,7 @@ class _Points:
         self._document, self._moved, self._fleet = document, moved, fleet
         self._executor, self._journal, self._progress = executor, journal, progress
         self._between = Between(document, moved)
+        self._lines = Lines(document, moved)
         self._done = self._whole = 0
 
     def solve(self, places: Sequence[Mapping[str, Any]], *, keeping: bool = True) -> list[dict[str, Any]]:
@@ -258,42 +260,62 @@ class _Points:
             try:
                 document = shifted(self._document, [(m, at[m.path]) for m in self._moved])
             except InvalidInput as error:
-                points[i] = self._came(Answer(point=failed(at, " ".join(str(error).split()))), fresh=True)
+                points[i] = self._came(Answer(point=failed(at, " ".join(str(error).split()))))
                 continue
-            jobs[i] = Job(at=dict(at), document=document, fleet=self._fleet if keeping else None)
-        ranks = dict(zip(jobs, self._between.ranks([job.at for job in jobs.values()]), strict=True))
+            jobs[i] = self._lines.on(Job(at=dict(at), document=document, fleet=self._fleet if keeping else None))
+        both = zip(
+            self._between.ranks([job.at for job in jobs.values()]), self._lines.ranks(list(jobs.values())), strict=True
+        )
+        ranks = dict(zip(jobs, map(sum, both), strict=True))
         while jobs:
             for i, job in list(jobs.items()):
                 found = self._between.of(job)
                 if found is not None:
-                    self._between.learn(job, found)
-                    points[i] = self._came(found, fresh=True)
+                    self._learn(job, found)
+                    points[i] = self._came(found, job)
                     del jobs[i]
             ordered = sorted(jobs, key=lambda i: (ranks[i], i))
             wave = [i for n, i in enumerate(ordered) if n < _SIDE_BY_SIDE or ranks[i] == ranks[ordered[0]]]
-            for i, answer, fresh in self._answers({i: jobs.pop(i) for i in wave}):
-                points[i] = self._came(answer, fresh=fresh)
+            for i, answer, done in self._answers({i: jobs.pop(i) for i in wave}):
+                points[i] = self._came(answer, done)
         return [points[i] for i in range(len(places))]
 
-    def _answers(self, jobs: Mapping[int, Job]) -> Iterator[tuple[int, Answer, bool]]:
-        """Points as they come from the folder, or are solved, which is told beside them."""
+    def _answers(self, jobs: Mapping[int, Job]) -> Iterator[tuple[int, Answer, Job | None]]:
+        """Points as they come from the folder, or are solved, with what was to be done for them."""
+        jobs = {i: self._lines.on(job) for i, job in jobs.items()}
         known = {} if self._journal is None else {i: self._journal.known(job) for i, job in jobs.items()}
-        for i, answer in known.items():
-            if answer is not None:
-                self._between.learn(jobs[i], answer)
-                yield i, answer, False
-        left = [i for i in jobs if known.get(i) is None]
-        for n, answer in as_they_come(self._executor, answered, [jobs[i] for i in left], _process_ended):
-            self._between.learn(jobs[left[n]], answer)
-            yield left[n], answer, True
+        for i, job in jobs.items():
+            if (answer := known.get(i)) is not None:
+                self._learn(job, answer)
+                yield i, answer, None
+        lines = [line for line in self._lines.groups(jobs) if any(known.get(i) is None for i in line)]
+        for i, answer in self._worked(lines, [[(jobs[i], known.get(i)) for i in line] for line in lines]):
+            self._learn(jobs[i], answer)
+            yield i, answer, jobs[i]
 
-    def _came(self, answer: Answer, *, fresh: bool) -> dict[str, Any]:
-        if fresh and self._journal is not None:
-            self._journal.keep(answer)
+    def _worked(self, lines: Sequence[Sequence[int]], works: Sequence[Sequence[Work]]) -> Iterator[tuple[int, Answer]]:
+        """Answers of the jobs that have none yet."""
+        pairs = [list(zip(line, work, strict=True)) for line, work in zip(lines, works, strict=True)]
+        left = [[i for i, (_, answer) in pair if answer is None] for pair in pairs]
+        if self._executor is None:
+            for line, work in zip(left, works, strict=True):
+                yield from zip(line, along(work), strict=True)
+        else:
+            for n, answers in as_they_come(self._executor, answered_line, works, _process_ended):
+                yield from zip(left[n], answers, strict=True)
+
+    def _learn(self, job: Job, answer: Answer) -> None:
+        self._between.learn(job, answer)
+        self._lines.learn(job, answer)
+
+    def _came(self, answer: Answer, job: Job | None = None) -> dict[str, Any]:
+        if job is not None and self._journal is not None:
+            self._journal.keep(answer, job.made_for)
         self._done += 1
         self._progress(self._done, self._whole)
         return answer.point
 
 
-def _process_ended(job: Job, error: Exception) -> Answer:
-    return Answer(point=failed(job.at, f"the process that solved this point ended: {type(error).__name__}: {error}"))
+def _process_ended(works: Sequence[Work], error: Exception) -> list[Answer]:
+    text = f"the process that solved this point ended: {type(error).__name__}: {error}"
+    return [Answer(point=failed(job.at, text)) for job, answer in works if answer is None]

@@ -13,6 +13,7 @@ import pytest
 import epd_opt
 from epd_opt.paths import set_value
 from epd_opt.sensitivity import Study
+from epd_opt.sensitivity import lines as lines_of
 from epd_opt.sensitivity import study as studies
 from epd_opt.sensitivity.document import Point
 from support.documents import measured
@@ -127,13 +128,13 @@ def test_a_folder_gives_the_same_points_again(tmp_path: Path, monkeypatch: pytes
         "".join(f"{line}\n" for line in lines if json.loads(line)["point"]["at"] != solved[-1]), encoding="utf-8"
     )
     again: list[dict[str, Any]] = []
-    original = studies.answered
+    original = lines_of.answered
 
     def counting(job: studies.Job) -> studies.Answer:
         again.append(job.at)
         return original(job)
 
-    monkeypatch.setattr(studies, "answered", counting)
+    monkeypatch.setattr(lines_of, "answered", counting)
     assert epd_opt.sensitivity(measured(), vary, folder=tmp_path).to_json() == whole.to_json()
     assert again == [solved[-1]]
     assert len(file.read_text(encoding="utf-8").splitlines()) == 42

@@ -13,6 +13,7 @@ import epd_opt
 from epd_opt.backends import OutOfTime
 from epd_opt.paths import set_value
 from epd_opt.sensitivity import Study, parse_vary, switch
+from epd_opt.sensitivity import lines as lines_of
 from epd_opt.sensitivity import point as points
 from epd_opt.sensitivity import study as studies
 from support.documents import measured, modelled
@@ -122,13 +123,13 @@ def test_a_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     lines = file.read_text(encoding="utf-8").splitlines()
     file.write_text(f"{lines[0]}\n{lines[1][:40]}", encoding="utf-8")
     solved: list[dict[str, Any]] = []
-    original = studies.answered
+    original = lines_of.answered
 
     def counting(job: studies.Job) -> studies.Answer:
         solved.append(job.at)
         return original(job)
 
-    monkeypatch.setattr(studies, "answered", counting)
+    monkeypatch.setattr(lines_of, "answered", counting)
     again = epd_opt.sensitivity(measured(), {CHAT: [7, 12]}, folder=tmp_path, switches=False)
     assert solved == [{CHAT: 12}]
     assert again.to_json() == whole.to_json()
