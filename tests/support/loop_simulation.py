@@ -87,40 +87,51 @@ def simulate_loop(classes: Sequence[Arrivals], timing: Timing, replicas: int, re
     seen_sequences, seen_context = [0.0] * count, [0.0] * count
     pool = [_Replica() for _ in range(replicas)]
 
+    step, per_sequence, per_context, whole = timing.step, timing.per_sequence, timing.per_context, float(timing.budget)
+
     def advance(r: _Replica, until: float) -> None:
-        while r.now <= until and (r.in_flight or r.queue):
-            seconds = timing.step + timing.per_sequence * len(r.in_flight) + timing.per_context * r.context
-            budget, finished = float(timing.budget), []
-            while r.queue and budget > 0 and arrival[r.queue[0]] <= r.now:
-                i = r.queue[0]
-                if not r.encoded:
-                    seconds += encode[i]
-                    r.encoded, r.left = True, prompt[i]
-                tokens = min(r.left, budget)
-                seconds += tokens * per_token[i]
-                r.left -= tokens
-                r.prompt_context += tokens
-                budget -= tokens
-                if r.left <= 0:
-                    finished.append(r.queue.popleft())
-                    r.encoded = False
-                    r.work -= prompt[i] * per_token[i] + encode[i]
-                    r.prompt_context -= prompt[i]
-            r.now += seconds
-            r.iteration += 1
-            r.context += len(r.in_flight)
-            while r.in_flight and r.in_flight[0][0] <= r.iteration:
-                _, i = heapq.heappop(r.in_flight)
-                done[i] = r.now
-                r.context -= prompt[i] + output[i] - 1
-            for i in finished:
-                first[i] = r.now
-                heapq.heappush(r.in_flight, (r.iteration + int(output[i]) - 1, i))
-                r.context += prompt[i]
+        now, iteration, context, in_flight, queue = r.now, r.iteration, r.context, r.in_flight, r.queue
+        finished: list[int] = []
+        while now <= until and (in_flight or queue):
+            batch = len(in_flight)
+            seconds = step + per_sequence * batch + per_context * context
+            if queue:
+                budget = whole
+                while queue and budget > 0 and arrival[queue[0]] <= now:
+                    i = queue[0]
+                    if not r.encoded:
+                        seconds += encode[i]
+                        r.encoded, r.left = True, prompt[i]
+                    tokens = min(r.left, budget)
+                    seconds += tokens * per_token[i]
+                    r.left -= tokens
+                    r.prompt_context += tokens
+                    budget -= tokens
+                    if r.left <= 0:
+                        finished.append(queue.popleft())
+                        r.encoded = False
+                        r.work -= prompt[i] * per_token[i] + encode[i]
+                        r.prompt_context -= prompt[i]
+            now += seconds
+            iteration += 1
+            context += batch
+            while in_flight and in_flight[0][0] <= iteration:
+                _, i = heapq.heappop(in_flight)
+                done[i] = now
+                context -= prompt[i] + output[i] - 1
+            if finished:
+                for i in finished:
+                    first[i] = now
+                    heapq.heappush(in_flight, (iteration + int(output[i]) - 1, i))
+                    context += prompt[i]
+                finished.clear()
+        r.now, r.iteration, r.context = now, iteration, context
 
     for i in range(count):
+        at = arrival[i]
         for r in pool:
-            advance(r, arrival[i])
+            if r.now <= at:
+                advance(r, at)
         chosen = min(pool, key=lambda r: r.work + 1e-3 * (len(r.in_flight) + len(r.queue)))
         looked_at = pool[i % replicas]
         seen_sequences[i] = float(len(looked_at.in_flight))
