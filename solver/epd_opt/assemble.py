@@ -25,7 +25,7 @@ from epd_opt.backends import Outcome
 from epd_opt.bound import proved_bound
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.economics import prices_dated, served, tariffs, unit_costs
-from epd_opt.instance import instance_sha256
+from epd_opt.instance import Instance, instance_sha256
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.predict import ClassTimes, class_times, reinforced
 from epd_opt.problem import Offer, PlanningProblem
@@ -253,6 +253,7 @@ def plan_document(
         pools=pools,
         classes=dict(classes or {}),
         devices=dict(devices or {}),
+        retired={} if cost is None else _retired(instance, devices or {}),
         unit_costs=list(costs),
         tariffs=list(offered_tariffs),
         goodput=goodput,
@@ -275,6 +276,12 @@ def plan_document(
             prices_dated=prices,
         ),
     )
+
+
+def _retired(instance: Instance, devices: Mapping[str, doc.DeviceUse]) -> dict[str, int]:
+    used = {name: use.owned for name, use in devices.items()}
+    left = {entry.name: entry.owned - used.get(entry.name, 0) for entry in instance.devices}
+    return {name: count for name, count in sorted(left.items()) if count > 0}
 
 
 def _embedded(resolved: Resolved) -> dict[str, dict[str, dict[str, object]]]:

@@ -102,6 +102,8 @@ def _explain(details: Any, where: Location, root: PartType) -> tuple[str, str]:
         return f"found {shown(found)}, expected {_KINDS[kind]}", _mend_kind(kind, found)
     if kind == "literal_error":
         return _not_one_of(found, context["expected"])
+    if kind == "too_long":
+        return f"found {context['actual_length']} entries, expected at most {context['max_length']}", _of_list(where, root)
     if kind in ("too_short", "string_too_short"):
         return "found nothing, expected at least one entry" if kind == "too_short" else "found an empty text", ""
     return f"found {shown(found)}: {details['msg']}", ""
@@ -112,7 +114,18 @@ def _missing(where: Location, root: PartType) -> tuple[str, str]:
         for name, field in part.model_fields.items():
             if (field.alias or name) == where[-1]:
                 return "missing", _opening(field.description or "")
-    return "missing", f"entry {where[-1]} of the list"
+    found = int(where[-1])
+    return f"found {found} {'entry' if found == 1 else 'entries'}, expected one more", _of_list(where, root)
+
+
+def _of_list(where: Location, root: PartType) -> str:
+    """What the list is that an entry belongs to: the description of the nearest field around it."""
+    for length in range(len(where), 0, -1):
+        for part in parts_at(root, where[: length - 1]):
+            for name, field in part.model_fields.items():
+                if (field.alias or name) == where[length - 1]:
+                    return _opening(field.description or "")
+    return ""
 
 
 def _opening(description: str) -> str:

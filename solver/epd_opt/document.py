@@ -409,6 +409,9 @@ class PlanDocument(_Part):
     pools: list[Pool]
     classes: dict[str, ClassResult]
     devices: dict[str, DeviceUse]
+    retired: dict[str, int] = Field(
+        default_factory=dict, description="Owned units that the plan leaves unused, by device entry."
+    )
     unit_costs: list[UnitCost] = Field(default_factory=list, description="Cost of the fleet per unit of service.")
     tariffs: list[Tariff] = Field(default_factory=list, description="Every priced device entry, side by side.")
     goodput: Goodput | None = Field(default=None, description="With objective goodput; else null.")

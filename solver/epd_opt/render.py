@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -173,11 +172,9 @@ def _count(number: float, thing: str) -> str:
 
 def _retired(document: PlanDocument) -> Iterator[Text]:
     """Owned units that the plan leaves unused."""
-    used = {name: use.owned for name, use in document.devices.items()}
-    idle = {entry["name"]: entry.get("owned", 0) - used.get(entry["name"], 0) for entry in _entries(document)}
-    left = [f"{count} {printable(name)}" for name, count in idle.items() if count > 0]
-    if left:
-        yield Text(f"owned and not used by this plan: {', '.join(left)}")
+    if document.retired:
+        left = ", ".join(f"{count} {printable(name)}" for name, count in document.retired.items())
+        yield Text(f"owned and not used by this plan: {left}")
 
 
 def _racks(document: PlanDocument) -> Iterator[Text]:
@@ -188,11 +185,6 @@ def _racks(document: PlanDocument) -> Iterator[Text]:
         parts = ", ".join(f"{count} for {printable(name)}" for name, count in taken.items())
         most = "" if limits.get("racks") is None else f" of {limits['racks']}"
         yield Text(f"racks of {limits['rack_kw']:g} kW: {sum(taken.values())}{most} ({parts})")
-
-
-def _entries(document: PlanDocument) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = document.instance_document.get("devices", [])
-    return entries
 
 
 def _zones(document: PlanDocument) -> Iterator[Text]:

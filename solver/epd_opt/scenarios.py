@@ -130,13 +130,15 @@ class _Changes:
     def instance(self, given: Mapping[str, Any]) -> Instance:
         changes = [change for key, value in sorted(given.items()) for change in self._changes(key, value)]
         self._demand_apart(changes)
-        result = self.stated
-        for change in [*self._means(changes), *changes]:
+        result, means = self.stated, list(self._means(changes))
+        for change in [*means, *changes]:
             result = set_value(result, change.location, change.value)
         try:
             return Instance(**{**result, "name": f"{result['name']}, {self.name}"})
         except InvalidInput as error:
-            raise InvalidInput(self._blamed(problem, changes) for problem in error.problems) from None
+            derived = {change.location for change in means}
+            own = [problem for problem in error.problems if problem.location not in derived] or error.problems
+            raise InvalidInput(self._blamed(problem, [*changes, *means]) for problem in own) from None
 
     def _changes(self, key: str, value: Any) -> Iterator[_Change]:
         try:

@@ -172,6 +172,16 @@ BROKEN = {
         "latency_us: 20, forbidden_kv_pairs: [[GB200, ⌖GB300]]",
         "did you mean GB200?",
     ),
+    "half a pair": (
+        "latency_us: 20",
+        "latency_us: 20, forbidden_kv_pairs: [⌖[GB200]]",
+        "found 1 entry, expected one more (pairs [from, to] of device names",
+    ),
+    "more than a pair": (
+        "latency_us: 20",
+        "latency_us: 20, forbidden_kv_pairs: [⌖[GB200, L4, GB200]]",
+        "found 3 entries, expected at most 2 (pairs [from, to] of device names",
+    ),
     "missing model": ("model: Qwen3.5-122B-A10B\n", "", "model: missing"),
     "card that is not there": ("- sku: L4", "- sku: L4\n    card: ⌖cards/mine.yaml", "no such file"),
     "model file that is not there": ("model: Qwen3.5-122B-A10B", "model: ⌖./config.json", "no such file"),

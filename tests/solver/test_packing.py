@@ -218,4 +218,6 @@ def test_owned_units_come_first_at_their_running_cost_and_the_rest_is_named() ->
             {"name": "pair", "sku": "H100-SXM", "devices": 2, "stages": ["prefill", "decode"], "max_rate_per_s": 1500}
         ],
     }
-    assert "owned and not used by this plan: 4 H100-SXM" in str(solve(document))
+    plan = solve(document)
+    assert plan.to_dict()["retired"] == {"H100-SXM": 4}
+    assert "owned and not used by this plan: 4 H100-SXM" in str(plan)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import pulp
 
+from epd_models import catalog
 from epd_models.candidate import STAGES, STATES, Arc, Candidate, Rejection, Stage
 from epd_models.placement import PLACEMENTS
 from epd_opt.address import format_path
@@ -75,9 +76,22 @@ def target(text: str, instance: Instance, pools: Sequence[str] = ()) -> Target:
     known = [*PLACEMENTS, *devices]
     if placement in PLACEMENTS and device:
         text, known = device, devices
+    if (sku := _of_the_catalogue(text)) is not None:
+        raise UsageError(
+            f"{text!r} is not on offer in this instance: add it under devices, as in "
+            f"- {{sku: {sku}, price: {{usd_per_hour: ...}}}}, and plan or explain again"
+        )
     near = get_close_matches(text, known, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
     raise UsageError(f"{text!r} is no placement and no device of this instance ({hint})")
+
+
+def _of_the_catalogue(text: str) -> str | None:
+    """The SKU of the card that goes by this name or alias, if any does."""
+    try:
+        return str(catalog.device_card(text)["sku"])
+    except catalog.UnknownCard:
+        return None
 
 
 def traffic(text: str, instance: Instance) -> Traffic:

@@ -108,6 +108,9 @@ def _used(ground: Ground, relaxed: Relaxation) -> float:
         return cost.usd_per_hour
     if relaxed.limit == "power_kw":
         return cost.power_kw
+    if relaxed.limit == "skus":
+        skus = {offer.name: offer.sku for offer in ground.resolved.offers}
+        return float(len({skus[name] for name, use in devices.items() if use.used}))
     if relaxed.limit == "racks":
         return float(sum(use.racks or 0 for use in devices.values()))
     held = devices.values() if relaxed.device is None else [devices[n] for n in [relaxed.device] if n in devices]

@@ -55,7 +55,7 @@ def _parts(document: ExplanationDocument) -> Iterator[RenderableType]:
         yield from (_item(limit.text) for limit in document.limits)
     if document.runners_up:
         yield Text()
-        yield Text("other structures, cheapest first", style="bold")
+        yield Text.assemble(("other structures, cheapest first", "bold"), " (these pools with others beside them are none)")
         yield from (_item(_summary(other), number=i + 1) for i, other in enumerate(document.runners_up))
     for answer in document.why_not:
         yield Text()

@@ -46,7 +46,8 @@ def mended(
         Whether to look for every mend, or for one per reason.
     """
     assert why is not None
-    no_time = "there was no time to look for further mends"
+    longer = "" if thorough else "; `epd-opt explain INSTANCE` looks for longer"
+    no_time = f"there was no time to look for further mends{longer}"
     try:
         offered = offering(resolved, each=clock.check)
     except OutOfTime:
@@ -54,7 +55,8 @@ def mended(
     search = _Search(Trials(resolved, offered, attempt, clock, cards), why, solver, thorough, say)
     try:
         search.run()
-        note = "some changes were given up before it was clear whether they help" if search.trials.undecided else ""
+        given_up = f"some changes were given up before it was clear whether they help{longer}"
+        note = given_up if search.trials.undecided else ""
     except OutOfTime:
         note = no_time
     if search.together:

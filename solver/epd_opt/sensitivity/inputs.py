@@ -14,6 +14,7 @@ from epd_opt.scaling import is_number, scaled
 from epd_opt.sensitivity.price_path import price_path
 from epd_opt.sensitivity.shift import Dimension, dimension, shifted
 
+_LIMITS = ("usd_per_hour", "power_kw", "devices", "skus", "rack_kw", "racks")
 _TERMS = ("electricity_usd_per_kwh", "life_years", "cost_of_capital", "host_share", "pue")
 
 
@@ -101,7 +102,7 @@ def _inputs(instance: Instance, document: Mapping[str, Any], resolved: Resolved)
         yield from _stated(document, ["network"], [["gbit_per_s_per_device"], ["latency_us"]])
     if any(offer.basis == "purchase" for offer in resolved.offers):
         yield from (Input(path=f"cost.{term}", value=value) for term in _TERMS if (value := getattr(resolved.rules, term)))
-    yield from _stated(document, ["limits"], [["usd_per_hour"], ["power_kw"], ["devices"]])
+    yield from _stated(document, ["limits"], [[name] for name in _LIMITS])
     yield from _stated(document, ["redundancy"], [["headroom"]])
 
 

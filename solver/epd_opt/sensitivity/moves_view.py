@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -18,6 +19,8 @@ _HALF = 9
 """Characters of a bar on either side of the middle."""
 _NAME = 40
 """Characters of a path in a table."""
+_NAME_LINE = 26
+"""Characters of a line of it, where the other columns leave no room for more."""
 
 
 def break_even_text(document: BreakEvenDocument, *, color: bool = False, width: int = WIDTH) -> str:
@@ -86,7 +89,7 @@ def _tornado(document: TornadoDocument) -> Iterator[RenderableType]:
     widest = max(shares, default=1.0)
     for one in document.inputs:
         table.add_row(
-            printable(shortened(one.path)),
+            at_dots(printable(shortened(one.path)), _NAME_LINE),
             _now(one.value),
             _change(one.low),
             _bar(one, widest),
@@ -108,6 +111,20 @@ def shortened(path: str) -> str:
     """
     text = path.removeprefix("workload.classes.").removeprefix("devices.")
     return text if len(text) <= _NAME else f"...{text[-(_NAME - 3) :]}"
+
+
+def at_dots(text: str, width: int) -> str:
+    """A path over several lines of at most ``width`` characters, as far as its keys allow, broken before dots.
+
+    >>> at_dots("image-1400-in.images.source_megapixels", 24).splitlines()
+    ['image-1400-in.images', '.source_megapixels']
+    """
+    lines = [""]
+    for part in re.findall(r"\.?[^.]+", text):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _now(value: object) -> str:

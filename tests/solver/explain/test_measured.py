@@ -126,12 +126,20 @@ def test_limits_that_cost_money() -> None:
     assert budget.text.endswith("costs nothing")
 
 
+def test_skus_in_use_are_counted_and_not_their_units() -> None:
+    """Three slow workers are one SKU of the one that is allowed; a second would not make the fleet cheaper."""
+    (skus,) = explained({"limits": {"skus": 1}}, runners_up=0).limits
+    assert (skus.limit, skus.allowed, skus.used, skus.slack) == ("skus", 1.0, 1.0, 0.0)
+    assert skus.text == "limits.skus: 1 of 1, all used; costs nothing"
+
+
 @pytest.mark.parametrize(
     ("questions", "hint"),
     [
         ({"why_not": ["A: y"]}, f"did you mean {SLOW}"),
         ({"why_not": ["decode:A: y"]}, f"did you mean {SLOW}"),
         ({"without": ["prefil_decode"]}, "did you mean prefill_decode"),
+        ({"why_not": ["decode:L40S"]}, "add it under devices, as in - {sku: L40S, price: {usd_per_hour: ...}}"),
         ({"why_not": [SLOW], "share": 1.5}, "up to 1"),
         ({"why_not": [SLOW], "share": "0"}, "above 0"),
         ({"why_not": [SLOW], "share": "chat=0.5"}, f"did you mean {CHAT}"),

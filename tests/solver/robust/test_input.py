@@ -45,6 +45,15 @@ def test_scenarios_change_what_they_set_and_nothing_else() -> None:
     assert usual.instance.document() == {**Instance(**measured()).document(), "name": "measured, usual"}
 
 
+def test_a_rate_beyond_all_bounds_is_blamed_and_not_its_mean() -> None:
+    """The mean follows the rate that the scenario sets, so the complaint is about the rate, once."""
+    with pytest.raises(InvalidInput) as caught:
+        cases(stated({"name": "far", "set": {"workload.classes.chat.rate_per_s": "x1e14"}}))
+    (problem,) = caught.value.problems
+    assert problem.path == 'scenarios.far.set["workload.classes.chat.rate_per_s"]'
+    assert "mean_rate_per_s" not in problem.message
+
+
 def test_a_mean_rate_that_is_set_itself_does_not_move() -> None:
     """What a scenario says of the mean rate stands, whatever it says of the rate."""
     changes = {"workload.classes.chat.mean_rate_per_s": 6, "workload.classes.chat.rate_per_s": 24}

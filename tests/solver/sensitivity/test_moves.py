@@ -10,7 +10,9 @@ import pytest
 
 import epd_opt
 from epd_opt.paths import set_value
+from epd_opt.resolve import resolve
 from epd_opt.sensitivity import Marginal, Tornado
+from epd_opt.sensitivity.inputs import inputs
 from support.documents import measured, modelled
 
 CHAT = "workload.classes.chat.rate_per_s"
@@ -72,6 +74,16 @@ def test_todays_fleet_never_costs_less_than_the_best(storm: Tornado) -> None:
                 assert end.kept_usd_per_request >= end.usd_per_request * (1 - 1e-9)
                 kept += 1
     assert kept >= 10
+
+
+def test_limits_are_moved_where_they_are_stated() -> None:
+    """Every limit of the fleet that has a number is an input of its own; counts move by one at least."""
+    limits = {"usd_per_hour": 90, "devices": 60, "power_kw": 40, "skus": 2, "rack_kw": 30, "racks": 4}
+    stated = epd_opt.read(measured(limits=limits))
+    found = {one.path: one for one in inputs(stated, resolve(stated)) if one.path.startswith("limits.")}
+    assert {path.removeprefix("limits.") for path in found} == set(limits)
+    value, document = found["limits.skus"].at(stated.document(), 0.9)
+    assert (value, document["limits"]["skus"]) == (1, 1)
 
 
 def test_inputs_of_a_modelled_instance() -> None:
