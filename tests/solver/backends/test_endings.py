@@ -53,10 +53,10 @@ def test_a_solver_that_does_not_stop_is_asked_once_and_left(interrupt: bool, end
     assert run.log == ["wait", "ask", "wait", "give up"]
 
 
-def interrupted_solve(name: str, model: pulp.LpProblem) -> Outcome:
+def interrupted_solve(name: str, model: pulp.LpProblem, after_s: float = 0.8) -> Outcome:
     """Solve, with a Ctrl-C after a moment; children have started before."""
     BACKENDS[name].solve(cover(8), LONG)
-    timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         return BACKENDS[name].solve(model, LONG)
@@ -66,11 +66,18 @@ def interrupted_solve(name: str, model: pulp.LpProblem) -> Outcome:
 
 @pytest.mark.parametrize("name", USABLE)
 def test_an_interrupt_keeps_the_incumbent(name: str) -> None:
-    """Ctrl-C on a hard cover: interrupted, with the best solution where the back-end says that it survives; bound apart."""
-    found = interrupted_solve(name, cover(130))
-    assert found.termination == "interrupted"
-    assert found.seconds < 30.0
-    assert (found.values is not None) == BACKENDS[name].capabilities.interrupt
+    """Ctrl-C on a hard cover: interrupted, with the best solution where the back-end says that it survives; bound apart.
+
+    Later where a busy machine has found none so far.
+    """
+    keeps = BACKENDS[name].capabilities.interrupt
+    for after_s in (0.8, 3.0, 10.0):
+        found = interrupted_solve(name, cover(130), after_s)
+        assert found.termination == "interrupted"
+        assert found.seconds < 30.0
+        if found.values is not None or not keeps:
+            break
+    assert (found.values is not None) == keeps
     if found.objective is not None and found.bound is not None:
         assert found.bound < found.objective
 
