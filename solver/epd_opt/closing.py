@@ -215,11 +215,22 @@ def _certificate(kept: _Judged, requests: int) -> str:
     aim = "the targets planned for, which are not the stated ones" if changed else "the stated targets"
     proved = "proved optimal within the gap" if document.status == "optimal" else "not proved"
     proof = f"The cost is {proved} for {aim}, as far as the formulas go."
+    untimed = kept.simulation.untimed
+    if len(untimed) == len(document.pools):
+        within = "come within" if kept.met else "exceed"
+        return (
+            f"{proof} {requests:,} simulated requests {within} the rates of its workers; none is timed, they are measured."
+        )
     verdict = "all stated targets are met" if kept.met else "a stated target is missed"
     shown = f"{requests:,} simulated requests show, with 95 % confidence and the models' own times"
-    untimed = ", ".join(kept.simulation.untimed)
-    unknown = f" Nothing about {untimed} is timed: measured workers are taken at their word." if untimed else ""
+    unknown = f" Nothing about {', '.join(untimed)} is timed: measured workers are taken at their word." if untimed else ""
     return f"{proof} That {verdict} is what {shown}.{unknown}"
+
+
+def _judgement(met: bool, simulation: Simulation) -> str:
+    if len(simulation.untimed) == len(simulation.pools):
+        return "within rates" if met else "over rates"
+    return "met" if met else "missed"
 
 
 def closing_text(document: PlanDocument, simulation: Simulation, *, color: bool, width: int) -> str:
@@ -237,7 +248,7 @@ def closing_text(document: PlanDocument, simulation: Simulation, *, color: bool,
             f"{each.usd_per_hour:,.2f}",
             " + ".join(str(count) for count in each.replicas.values()),
             "\n".join(planned),
-            "met" if each.target_met else "missed",
+            _judgement(each.target_met, simulation),
             "\n".join(map(printable, each.idle)) or "-",
         )
     view = Group(simulation_view(simulation.document), Padding(table, (1, 0, 1, 0), expand=False), Text(said.certificate))

@@ -17,6 +17,7 @@ from epd_opt.simulate.report import simulation_document
 from epd_opt.simulate.router import Policy
 from epd_opt.simulate.run import run
 from epd_opt.simulate.simulation import Simulation
+from epd_opt.simulate.soundness import demand_sound
 from epd_opt.simulate.traces import Trace
 
 __all__ = ["REQUESTS", "Arrival", "Failure", "Simulation", "simulate"]
@@ -82,6 +83,7 @@ def simulate(
         found = f"the plan is {document.status} and has no pools"
         raise InvalidInput([Problem(path="pools", message=found, hint="there is nothing to simulate")])
     resolved = resolved_plan(document)
+    demand_sound(document, resolved)
     planned = [failure if isinstance(failure, Failure) else parse_failure(failure) for failure in failures]
     arrivals, source, notes = _opened(trace)
     count = (REQUESTS if trace is None else 2**62) if requests is None else requests

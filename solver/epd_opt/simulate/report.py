@@ -68,6 +68,12 @@ def simulation_document(
     said = [*notes, *([_of_measured(untimed, len(plan.pools))] if untimed else [])]
     said += reasons(classes)
     said += [f"no request of {name} counted: nothing is known of it" for name, o in classes.items() if not o.requests]
+    longest = max(run.end_s - run.start_s for run in runs)
+    said += [
+        f"never came: {failure.text}; the longest run ends after {longest:.4g} s"
+        for failure in failures
+        if failure.start_s > longest
+    ]
     refused, unfinished = sum(run.refused for run in runs), sum(run.unfinished for run in runs)
     said += [f"{refused} requests did not fit the KV memory even alone"] if refused else []
     said += [f"{unfinished} requests never ended: a pool that they need stayed dead"] if unfinished else []

@@ -43,6 +43,9 @@ def verdict(document: SimulationDocument) -> str:
     """In a few words, what the simulation found, and of what it knows nothing."""
     if not document.target_met:
         return "targets missed"
+    unseen = _unseen(document)
+    if unseen:
+        return f"targets met by what came; nothing came of {', '.join(unseen)}"
     if not document.untimed:
         return "all targets met"
     if len(document.untimed) == len(document.pools):
@@ -51,8 +54,14 @@ def verdict(document: SimulationDocument) -> str:
     return f"all targets met by what is timed; nothing is of {', '.join(letters)}"
 
 
+def _unseen(document: SimulationDocument) -> list[str]:
+    return [name for name, outcome in document.classes.items() if not outcome.requests]
+
+
 def _headline(document: SimulationDocument) -> Iterator[Text]:
-    style = "bold red" if not document.target_met else "bold yellow" if document.untimed else "bold green"
+    style = (
+        "bold red" if not document.target_met else "bold yellow" if document.untimed or _unseen(document) else "bold green"
+    )
     yield Text.assemble((printable(document.instance), "bold"), (": ", "bold"), (printable(verdict(document)), style))
     counted = sum(outcome.requests for outcome in document.classes.values())
     runs = f"{len(document.seeds)} runs, " if len(document.seeds) > 1 else ""
