@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import random
 import subprocess
@@ -19,10 +20,11 @@ from ruamel.yaml import YAML
 
 import epd_opt
 from epd_models.catalog import device_from_card
-from epd_opt.document import plan_json_schema
+from epd_opt.document import PlanDocument, plan_json_schema
 from epd_opt.instance import instance_json_schema
 from epd_opt.render import plan_text
 from epd_opt.verify import verify
+from support.exports import DEPLOYMENTS, bill, held, planned, unknown
 from support.ties import shuffled
 
 FOLDER = Path(__file__).parents[2] / "instances"
@@ -96,7 +98,7 @@ def test_every_replica_stands_in_one_server(path: Path) -> None:
     for name, use in plan.document.devices.items():
         pools = {pool.name: pool for pool in plan.pools if pool.device == name}
         card = plan.document.cards["devices"].get(name)
-        if card is None or plan.document.scenarios is not None:
+        if card is None or (plan.document.scenarios is not None and not use.nodes):
             continue
         size = {one: pool.devices / (pool.replicas + pool.spare_replicas) for one, pool in pools.items()}
         device = device_from_card(card, source=name)
@@ -107,6 +109,49 @@ def test_every_replica_stands_in_one_server(path: Path) -> None:
             assert node.units <= most
         for one, pool in pools.items():
             assert sum(node.count * node.groups.get(one, 0) for node in use.nodes) == pool.replicas + pool.spare_replicas
+
+
+def views(plan: epd_opt.Plan) -> list[PlanDocument]:
+    """The plan, or what it is in each of its scenarios or groups of hours."""
+    scenarios = plan.document.scenarios
+    return [plan.document] if scenarios is None else [plan.in_scenario(one.name).document for one in scenarios]
+
+
+@shipped
+@pytest.mark.parametrize("to", DEPLOYMENTS)
+def test_deployment_files_hold_the_plan(path: Path, to: str, tmp_path: Path) -> None:
+    """They parse, know no option or field that their target does not, and hold all replicas and devices."""
+    for view in views(epd_opt.Plan.load(document(path))):
+        assert held(view, to, tmp_path) == planned(view)
+        assert not unknown(view, to, tmp_path)
+
+
+@shipped
+def test_the_bill_adds_up_to_the_plan(path: Path, tmp_path: Path) -> None:
+    """Costs, power and units of the CSV are the plan's; of a day, hired units stand with their mean. The workbook has the
+    same sums, as numbers."""
+    plan = epd_opt.Plan.load(document(path))
+    cost, devices = plan.cost, plan.document.devices.values()
+    found = bill(plan.document)
+    expected = {
+        "x_CostPerHour": cost.usd_per_hour,
+        "x_CostPerMonth": 730 * cost.usd_per_hour,
+        "x_BilledPerHour": cost.billed_usd_per_hour,
+        "x_Capex": cost.capex_usd,
+        "x_Upfront": cost.upfront_usd,
+        "x_PowerKw": cost.power_kw,
+        "units": sum(use.bought + use.owned for use in devices),
+    }
+    if plan.document.hours is not None:
+        hours = plan.document.hours
+        hired = sum(sum(one.hired.values()) for one in hours.hours) / len(hours.hours)
+        expected["units"] = hired + sum(one.units for one in hours.committed)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks need the extra: pip install -e '.[xlsx]'")
+    plan.export("xlsx", tmp_path / "bill.xlsx")
+    names, *rows, _ = openpyxl.load_workbook(tmp_path / "bill.xlsx")["Bill of materials"].iter_rows(values_only=True)
+    for column in expected.keys() - {"units"}:
+        assert math.fsum(row[names.index(column)] for row in rows) == pytest.approx(expected[column], rel=1e-9, abs=1e-9)
 
 
 @shipped

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 import epd_opt
 from epd_opt.document import PlanDocument
@@ -21,6 +17,7 @@ from epd_opt.export.fleet import Deployed, fleet
 from support import engine_options as options
 from support.documents import measured, modelled
 from support.exported_plans import CASES, ODD, odd, pinned
+from support.exports import limit, run, text, tree
 
 GOLDEN = Path(__file__).parent / "golden"
 SUFFIX = {"vllm": "sh", "sglang": "sh", "dynamo": "yaml", "llm-d": "yaml"}
@@ -31,37 +28,12 @@ def solved() -> dict[str, PlanDocument]:
     return {name: epd_opt.solve(case).document for name, case in {**CASES, "odd": odd()}.items()}
 
 
-def text(document: PlanDocument, to: str) -> str:
-    content = export(document, to).content
-    assert isinstance(content, str)
-    return content
-
-
-def tree(document: PlanDocument, to: str) -> Any:
-    return YAML(typ="safe", pure=True).load(text(document, to))
-
-
 def devices_of(document: PlanDocument) -> float:
     return sum(pool.devices for pool in document.pools)
 
 
 def replicas_of(document: PlanDocument) -> int:
     return sum(pool.replicas + pool.spare_replicas for pool in document.pools)
-
-
-def run(script: Path, *arguments: str, **environment: str) -> list[str]:
-    if shutil.which("bash") is None:
-        pytest.skip("scripts are for bash, which is not here")
-    path = f"{script.parent}:/usr/bin:/bin"
-    done = subprocess.run(
-        ["bash", str(script), *arguments],
-        env={"PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return done.stdout.splitlines()
 
 
 RECORDER = """
@@ -121,7 +93,7 @@ def test_graph_deployments_hold_the_whole_fleet(case: str, solved: dict[str, Pla
     frontend, *workers = graph["spec"]["components"]
     assert frontend["type"] == "frontend"
     assert sum(worker["replicas"] for worker in workers) == replicas_of(document)
-    assert sum(worker["replicas"] * _limit(worker["podTemplate"]["spec"]) for worker in workers) == devices_of(document)
+    assert sum(worker["replicas"] * limit(worker["podTemplate"]["spec"]) for worker in workers) == devices_of(document)
     names = [worker["podTemplate"]["metadata"]["annotations"]["epd-opt/pool"] for worker in workers]
     assert names == [pool.name for pool in document.pools]
 
@@ -132,15 +104,9 @@ def test_chart_values_hold_the_whole_fleet(case: str, solved: dict[str, PlanDocu
     values = tree(document, "llm-d")
     own = [values[role] for role in ("prefill", "decode") if values[role]["create"]]
     others = [(item["spec"]["replicas"], item["spec"]["template"]["spec"]) for item in values["extraObjects"]]
-    sizes = [*((section["replicas"], _limit(section)) for section in own), *((n, _limit(spec)) for n, spec in others)]
+    sizes = [*((section["replicas"], limit(section)) for section in own), *((n, limit(spec)) for n, spec in others)]
     assert sum(replicas for replicas, _ in sizes) == replicas_of(document)
     assert sum(replicas * devices for replicas, devices in sizes) == devices_of(document)
-
-
-def _limit(spec: dict[str, Any]) -> int:
-    (limits,) = [container["resources"]["limits"] for container in spec["containers"]]
-    (count,) = limits.values()
-    return int(count)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -320,7 +286,7 @@ def test_replicas_over_several_servers(solved: dict[str, PlanDocument], recorder
     assert arguments[-7:] == ["--nnodes", "2", "--node-rank", "1", "--master-addr", "m", "--headless"]
     worker = tree(document, "dynamo")["spec"]["components"][1]
     assert worker["multinode"] == {"nodeCount": 2}
-    assert _limit(worker["podTemplate"]["spec"]) == 8
+    assert limit(worker["podTemplate"]["spec"]) == 8
 
 
 def test_cards_of_several_logical_devices() -> None:
