@@ -184,6 +184,8 @@ class Scout:
     whole : bool
         Whether all pools that may matter got their operating points: not where the time was over before, or the incumbent
         is enough without.
+    informed : bool
+        Whether the incumbent owes itself to a like problem, and is thought to be the best.
     settled : bool
         Whether the incumbent is known to be as good as is asked for, so that nothing is left to search.
     """
@@ -194,6 +196,7 @@ class Scout:
     bound: float = 0.0
     incumbent: Incumbent | None = None
     whole: bool = True
+    informed: bool = False
     settled: bool = False
 
     @property

@@ -47,6 +47,9 @@ class Settings:
         Values of some or all variables to start from; solvers that cannot use them ignore them.
     nodes : int or None
         Nodes of the search tree to look at; solvers that cannot count them look at all.
+    proving : bool
+        Whether the start is thought to be the best already: nothing beside the search itself goes into better ones. Solvers
+        that cannot leave that out do as always.
     """
 
     gap: float
@@ -54,6 +57,7 @@ class Settings:
     threads: int
     start: Mapping[str, float] | None = None
     nodes: int | None = None
+    proving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,6 +197,9 @@ class Highs(Checked):
         highs.setOptionValue("mip_allow_restart", False)
         if settings.nodes is not None:
             highs.setOptionValue("mip_max_nodes", settings.nodes)
+        if settings.proving:
+            for heuristic in ("rins", "rens", "root_reduced_cost"):
+                highs.setOptionValue(f"mip_heuristic_run_{heuristic}", False)
         highs.passModel(_lp(highspy, matrix))
         if start is not None:
             known = np.flatnonzero(~np.isnan(start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import pulp
@@ -24,13 +24,26 @@ LOOSER = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 5.0, 10.0)
 _TARGETS = {"ttft_ms": "ttft_s", "itl_ms": "itl_s", "e2e_ms": "e2e_s"}
 
 
-def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked, offered: Offering | None = None) -> list[Reason]:
+def breaks(
+    fleet: Fleet,
+    resolved: Resolved,
+    found: Kept,
+    solver: Clocked,
+    offered: Offering | None = None,
+    suspects: Collection[tuple[str | None, str]] | None = None,
+) -> list[Reason]:
     """Why a fleet does not serve an instance, what is nearest to a cure first.
 
     Each target that lets the fleet serve the instance when it alone is loosened, up to tenfold, with the least of
     :data:`LOOSER` that does; then the replicas that are missing, as few as possible. Where time runs out, what was found
     until then. ``wanted`` is the target (milliseconds) or the replicas at hand, ``best_reachable`` what would do.
-    ``offered``: all operating points of the fleet's pools at the instance, where they are at hand.
+
+    Parameters
+    ----------
+    offered : Offering, optional
+        All operating points of the fleet's pools at the instance, where they are at hand.
+    suspects : collection of (str, str), optional
+        Classes with the only targets that may be what breaks.
     """
     if found.reasons:
         return list(found.reasons)
@@ -38,7 +51,7 @@ def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked, offer
     try:
         loosened = [
             (factor, reason)
-            for request, limit in _in_the_way(fleet, resolved, solver)
+            for request, limit in _in_the_way(fleet, resolved, solver, suspects)
             if (hit := _loosened(fleet, resolved, request, limit, solver)) is not None
             for factor, reason in [hit]
         ]
@@ -51,11 +64,15 @@ def breaks(fleet: Fleet, resolved: Resolved, found: Kept, solver: Clocked, offer
     return reasons
 
 
-def _in_the_way(fleet: Fleet, resolved: Resolved, solver: Clocked) -> list[tuple[RequestClass, str]]:
+def _in_the_way(
+    fleet: Fleet, resolved: Resolved, solver: Clocked, suspects: Collection[tuple[str | None, str]] | None
+) -> list[tuple[RequestClass, str]]:
     """Targets that may be what breaks: none of them, where the fleet does not serve with all of them loosened together."""
     targets = [
         (request, limit) for request in resolved.requests for limit in _TARGETS if _target(request, limit) is not None
     ]
+    if suspects is not None:
+        return [(request, limit) for request, limit in targets if (request.name, limit) in suspects]
     return targets if _serves(fleet, resolved, targets, LOOSER[-1], solver) else []
 
 

@@ -113,7 +113,8 @@ def _solved(
         return Found(multiple=multiple, offered=offered, formulation=known.formulation, outcome=known.outcome)
     listed = scout.shortlist(problem, questions)
     formulation = build(listed.problem, questions)
-    outcome = task.means.solve(formulation, replace(task.means.settings, start=listed.start(formulation)))
+    settings = replace(task.means.settings, start=listed.start(formulation), proving=scout.informed)
+    outcome = task.means.solve(formulation, settings)
     outcome = listed.known(formulation, outcome)
     if outcome.termination == "infeasible":
         nothing = Infeasibility(reasons=[], mends=[])

@@ -53,7 +53,7 @@ def informed(
     if outcome.values is None or outcome.termination != "optimal":
         return scout
     found = Incumbent(formulation=formulation, outcome=outcome)
-    scout.incumbent = found
+    scout.incumbent, scout.informed = found, True
     solution = route(formulation, replica_counts(formulation, outcome), HIGHS, settings)
     if below is None or solution is None:
         return scout

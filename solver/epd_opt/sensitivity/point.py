@@ -165,6 +165,18 @@ def _go_on(solver: Clocked) -> None:
         raise KeyboardInterrupt
 
 
+def _suspects(below: Mapping[str, Any] | None) -> list[tuple[str | None, str]] | None:
+    """Targets that may be what breaks where a fleet does not serve less demand already: no others than there. None where
+    it serves that, or not all that breaks there is known."""
+    kept_there = None if below is None else below["kept_fleet"]
+    if kept_there is None or kept_there["feasible"] is not False:
+        return None
+    reasons = kept_there["breaks"]
+    if not reasons or reasons[-1]["limit"] != "replicas":
+        return None
+    return [(reason["class"], reason["limit"]) for reason in reasons]
+
+
 def clocked(resolved: Resolved) -> Clocked:
     """The instance's solver, with all of its time limit."""
     wanted = resolved.instance.solver
@@ -180,12 +192,16 @@ def _kept(fleet: Fleet, job: Job, resolved: Resolved, offered: Offering | None) 
         # What is on offer leaves out placements that others make needless; the fleet has them all the same.
         ours = None
 
+    suspects = _suspects(job.below)
+
     def serve() -> Solution | Kept:
+        if suspects is not None:
+            return Kept(feasible=False)
         return serving(fleet, resolved, ours or offered_to(fleet, resolved, solver), solver)
 
     try:
         found = kept(fleet, resolved, solver, serve=lambda: _SERVINGS.of(fleet, resolved, job.made_for, serve))
-        why = breaks(fleet, resolved, found, solver, ours) if found.feasible is False else []
+        why = breaks(fleet, resolved, found, solver, ours, suspects) if found.feasible is False else []
     except OutOfTime:
         found, why = Kept(feasible=None), []
     _go_on(solver)
