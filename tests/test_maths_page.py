@@ -166,9 +166,9 @@ def test_variables_are_those_of_the_code() -> None:
 
 def several() -> OccasionsFormulation:
     """A model of two occasions in which every coupling shows itself."""
-    problem = prune(offering(resolve(Instance(**measured()))).problem)
+    problem = prune(offering(resolve(Instance(**measured(limits={"skus": 2})))).problem)
     given = [Occasion(name=name, weight=0.5, problem=problem) for name in ("day", "peak")]
-    return build_occasions(given, Aim(minimise="cvar", level=0.5, held_share=0.5))
+    return build_occasions(given, Aim(minimise="cvar", level=0.5, held_share=0.5), ["big"])
 
 
 def test_couplings_of_occasions_are_those_of_the_code() -> None:

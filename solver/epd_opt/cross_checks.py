@@ -176,17 +176,10 @@ def known_profiles(document: Raw) -> Iterator[Complaint]:
         hint = "set the rates of each scenario instead"
         yield Complaint(where=("scenarios",), message="scenarios and demand by the hour are both given", hint=hint)
     limits = _mapping(document.get("limits"))
-    if hourly and limits.get("skus") is not None:
-        hint = "leave it out, or list fewer devices"
-        yield Complaint(where=("limits", "skus"), message="with demand by the hour, SKUs are not counted", hint=hint)
     if hourly and limits.get("racks") is not None:
         hint = "leave it out, or limit power_kw; rack_kw alone counts racks"
         message = "with demand by the hour, racks are not limited: hours differ in what stands in them"
         yield Complaint(where=("limits", "racks"), message=message, hint=hint)
-    if hourly and limits.get("require"):
-        hint = "leave it out, or list what is wanted alone"
-        message = "with demand by the hour, nothing can be required: hours differ in what they use"
-        yield Complaint(where=("limits", "require"), message=message, hint=hint)
     objective = document.get("objective")
     if hourly and objective not in (None, "cost_per_request"):
         yield Complaint(

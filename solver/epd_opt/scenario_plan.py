@@ -135,6 +135,7 @@ def disagreements(document: PlanDocument) -> Iterator[str]:
         if requests and not _close((result.usd_per_request or 0.0) * requests, result.usd_per_hour):
             yield f"cost per request in scenario {result.name!r} does not follow from its hourly cost"
     yield from _units(document, hired)
+    yield from _skus(document)
     yield from _hours(document, hired)
     yield from _values(document, known)
 
@@ -167,6 +168,14 @@ def _units(document: PlanDocument, hired: Collection[str]) -> Iterator[str]:
         use = document.devices.get(name)
         if use is None or use.used < taken - _RELATIVE or use.bought + use.owned < use.used:
             yield f"the units of {name} do not cover the {taken:g} that the pools take"
+
+
+def _skus(document: PlanDocument) -> Iterator[str]:
+    """Whether the fleet and what is hired in any scenario keep to the number of SKUs that is allowed."""
+    limits = Instance(**document.instance_document).limits
+    used = {pool.sku for pool in document.pools}
+    if limits is not None and limits.skus is not None and len(used) > limits.skus:
+        yield f"{len(used)} different SKUs run, the limit is {limits.skus}"
 
 
 def _means(instance: Instance) -> Iterator[float]:
@@ -250,8 +259,8 @@ def _hours(document: PlanDocument, hired: Collection[str]) -> Iterator[str]:
 
 
 def hired_units(result: ScenarioResult, hired: Collection[str]) -> dict[str, int]:
-    """Units of each entry that are hired in a scenario, whole lots."""
-    return {name: use.bought + use.owned for name, use in result.devices.items() if name in hired}
+    """Units of each entry that are hired in a scenario, whole lots; owned ones are not hired."""
+    return {name: use.bought for name, use in result.devices.items() if name in hired and use.bought}
 
 
 def idle_units(document: PlanDocument, result: ScenarioResult, hired: Collection[str]) -> dict[str, float]:

@@ -188,6 +188,8 @@ class Scout:
         Whether the incumbent owes itself to a like problem, and is thought to be the best.
     settled : bool
         Whether the incumbent is known to be as good as is asked for, so that nothing is left to search.
+    priced : Priced or None
+        What a relaxation over much the same candidates says, for the next one to start from.
     """
 
     settings: Settings
@@ -198,6 +200,7 @@ class Scout:
     whole: bool = True
     informed: bool = False
     settled: bool = False
+    priced: Priced | None = None
 
     @property
     def enough(self) -> bool:
@@ -220,7 +223,8 @@ class Scout:
         start = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
         if len(problem.candidates) <= ENOUGH:
             return Shortlist(problem=problem, bound=self.bound, incumbent=start)
-        found = priced(counted(problem), self.settings, self.clock, questions)
+        found = priced(counted(problem), self.settings, self.clock, questions, self.priced)
+        self.priced = found or self.priced
         if found is not None and start is None:
             start = self._plan(problem, found, _THOROUGH, questions)
         if found is None or start is None or found.bound > start.most:

@@ -280,7 +280,7 @@ def _standing(name: str, use: DeviceUse, offer: Offer, pools: list[tuple[Pool, F
 def _wishes(document: PlanDocument, resolved: Resolved) -> Iterator[str]:
     """Whether what is required serves something."""
     rates = {demand.name: demand.rate for demand in resolved.demands}
-    for wanted, entries in resolved.limits.required:
+    for wanted, entries in resolved.limits.required if resolved.requests else ():
         ours = [pool for pool in document.pools if pool.device in entries]
         served = sum(rate / rates[name] for pool in ours for name, rate in pool.serves.items() if name in rates)
         if served < SERVING_SHARE * (1 - 1e-4):

@@ -255,6 +255,40 @@ def test_limits_hold_at_every_hour() -> None:
     assert tight.cost.usd_per_hour > 9.02
 
 
+def two_kinds(**changes: Any) -> dict[str, Any]:
+    """Reserved units of one SKU, and units by the hour of another that the peak alone would hire."""
+    document = shop([0.5] * 22 + [1.0] * 2, **changes)
+    document["devices"] = [
+        {"sku": "X", "name": "reserved", "price": {"reserved": {"usd_per_hour": 1.0, "term_years": 1}}, "stock": 20},
+        {"sku": "X", "name": "on-demand", "price": {"usd_per_hour": 4.0}, "stock": 20},
+        {"sku": "Y", "price": {"usd_per_hour": 3.0}, "stock": 20},
+        {"sku": "Z", "price": {"usd_per_hour": 9.0}, "stock": 20},
+    ]
+    document["workers"] = [
+        {"name": f"on {sku}", "sku": sku, "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4} for sku in "XYZ"
+    ]
+    return document
+
+
+def test_skus_are_counted_over_the_day() -> None:
+    """Five units of X stand and the peak hires five of Y; with one SKU allowed it hires X, which is dearer by the hour."""
+    free, one = (epd_opt.solve(two_kinds(limits=limits)).document for limits in ({}, {"skus": 1}))
+    assert {pool.sku for pool in free.pools} == {"X", "Y"}
+    assert {pool.sku for pool in one.pools} == {"X"}
+    assert free.cost.usd_per_hour == pytest.approx(5 + 5 * 3 * 2 / 24)
+    assert one.cost.usd_per_hour == pytest.approx(5 + 5 * 4 * 2 / 24)
+
+
+def test_what_is_required_serves_at_every_hour_with_requests() -> None:
+    """A dear device takes its share by day; at night, when nothing is asked for, it is not hired."""
+    document = two_kinds(limits={"require": ["Z"]})
+    document["workload"]["classes"][0]["hourly"] = [0] * 12 + [1] * 12
+    found = epd_opt.solve(document).document
+    night, day = found.scenarios
+    assert not night.pools
+    assert any(pool.device == "Z" and pool.serves["chat"] > 0 for pool in day.pools)
+
+
 def test_spares_stand_in_every_pool_that_runs() -> None:
     """One spare beside the reserved replicas all day, and one beside the hired ones while some are hired."""
     found = epd_opt.solve(shop(redundancy={"spare_replicas": 1})).document
@@ -273,6 +307,7 @@ def test_owned_units_come_before_hired_ones() -> None:
     rented = [max(0, round(10 * factor) - 4) for factor in OFFICE]
     owned = [min(4, round(10 * factor)) for factor in OFFICE]
     assert found.cost.usd_per_hour == pytest.approx((2 * sum(rented) + energy * sum(owned)) / 24)
+    assert [one.hired for one in found.hours.hours] == [{"on-demand": count} if count else {} for count in rented]
 
 
 def document_energy(found: Any) -> float:
@@ -387,8 +422,7 @@ def broken(**changes: Any) -> dict[str, Any]:
             r"mean_rate_per_s: found 21\.1, expected at most 21, the mean",
         ),
         ({"instance": {"objective": "goodput", "limits": {"devices": 9}}}, r"objective: demand by the hour"),
-        ({"instance": {"limits": {"require": ["X"]}}}, r"limits\.require: with demand by the hour"),
-        ({"instance": {"limits": {"skus": 1}}}, r"limits\.skus: with demand by the hour"),
+        ({"instance": {"limits": {"racks": 1, "rack_kw": 9}}}, r"limits\.racks: with demand by the hour"),
         ({"instance": {"scenarios": [{"name": "a"}]}}, r"scenarios and demand by the hour are both given"),
         ({"workload": {"hourly_step": 1.5}}, r"hourly_step"),
         ({"profile": None, "workload": {"hourly_step": 0.5}}, r"hourly_step: no class has hourly"),
@@ -418,3 +452,16 @@ def test_whole_servers_are_reserved_and_hired() -> None:
     assert found.hours.committed[0].units == 8
     assert (night.hired, noon.hired) == ({}, {"hourly": 16})
     assert found.cost.usd_per_hour == pytest.approx(9.0 + 32.0 / 2)
+
+
+@pytest.mark.parametrize("seed", [101, 105])
+def test_hours_planned_one_by_one_come_to_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large days are planned hour by hour, each paying shares of the fleet: the fleet and the bound that come of it meet at
+    the optimum of enumeration."""
+    monkeypatch.setattr("epd_opt.robust.search.FEW", 0)
+    document = drawn(seed)
+    document["solver"]["gap"] = 1e-3
+    found = epd_opt.solve(document).document
+    assert found.status == "optimal"
+    assert found.robust.bound_usd_per_hour <= cheapest(document) * (1 + 1e-9)
+    assert found.cost.usd_per_hour == pytest.approx(cheapest(document), rel=1e-3)

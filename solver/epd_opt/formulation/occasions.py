@@ -117,6 +117,7 @@ def build_occasions(occasions: Sequence[Occasion], aim: Aim, by_the_hour: Collec
     offered = {name for occasion in occasions for name in Sets(problem=occasion.problem).offers}
     scaling = scale_of(occasion.problem.offer(name) for occasion in occasions for name in sorted(offered))
     fleet = Formulation(model=model, sets=fleet_sets, variables=add_fleet_variables(model, fleet_sets), scale=scaling)
+    fleet = replace(fleet, variables=_all_skus(model, fleet, offered, occasions[0].problem))
     parts, hired = [], []
     for index, occasion in enumerate(occasions):
         sets = Sets(problem=occasion.problem, held=frozenset(fleet_sets.offers))
@@ -164,7 +165,8 @@ def _hired(
 ) -> Formulation:
     """An occasion's part over the entries whose units it hires for itself."""
     kept = [k for k, candidate in enumerate(sets.candidates) if candidate.device in by_the_hour]
-    own = Sets(problem=replace(sets.problem, candidates=tuple(sets.candidates[k] for k in kept)))
+    limits = replace(sets.problem.limits, skus=None, racks=None)
+    own = Sets(problem=replace(sets.problem, candidates=tuple(sets.candidates[k] for k in kept), limits=limits))
     serving = replace(
         v,
         share={},
@@ -174,6 +176,16 @@ def _hired(
     )
     hired = add_hired_variables(model, own, serving, f"s{index}_")
     return Formulation(model=model, sets=own, variables=hired, scale=scaling)
+
+
+def _all_skus(model: pulp.LpProblem, fleet: Formulation, offered: Collection[str], terms: PlanningProblem) -> Variables:
+    """The fleet's variables with one for each SKU that is hired alone, where the number of SKUs is limited."""
+    v = fleet.variables
+    if terms.limits.skus is None:
+        return v
+    others = sorted({terms.offer(name).sku for name in offered} - set(v.sku))
+    added = {name: model.add_variable(f"c_{len(v.sku) + i}", 0, 1, cat=pulp.LpInteger) for i, name in enumerate(others)}
+    return replace(v, sku={**v.sku, **added})
 
 
 def _fleet_sets(occasions: Sequence[Occasion], by_the_hour: Collection[str] = ()) -> FleetSets:
@@ -289,10 +301,19 @@ def holding(built: OccasionsFormulation) -> Rows:
         yield "held", pulp.LpAffineExpression(left) <= 1.0 - built.aim.held_share + _ROUNDING
 
 
+def hired_skus(built: OccasionsFormulation) -> Rows:
+    """``s0_sku_d``: units are hired of SKUs that count among those of the fleet, at whatever occasion."""
+    skus = built.fleet.variables.sku
+    for index, own in enumerate(built.hired if skus else ()):
+        for d, (name, offer) in enumerate(own.sets.offers.items()):
+            most = own.sets.most_units[name]
+            yield f"s{index}_sku_{d}", own.variables.used[name] <= most * skus[offer.sku]
+
+
 _ROUNDING = 1e-9
 """Weights are shares of their sum: what rounding may add to them."""
 
 Coupling = Callable[[OccasionsFormulation], Iterator[tuple[str, pulp.LpConstraint]]]
 
-COUPLINGS: tuple[Coupling, ...] = (standing, risk_level, holding)
+COUPLINGS: tuple[Coupling, ...] = (standing, risk_level, holding, hired_skus)
 """Families that tie the occasions to the fleet and to each other."""

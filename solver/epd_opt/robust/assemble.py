@@ -56,9 +56,9 @@ def robust_document(
     results = [_result(served, own, first) for served, own in zip(found.served, held, strict=True)]
     costs = [(result.weight, result.usd_per_hour) for result in results]
     value, expected = measured(aim, costs), measured(Aim(), costs)
-    bound, gap = _proved(found, aim, singles, value, reduced=reduced)
+    bound, gap = _proved(found, aim, singles, value)
     wanted = instance.solver.gap
-    proved = (found.outcome.termination == "optimal" and found.unchanged and not reduced) or gap <= wanted
+    proved = (found.outcome.termination == "optimal" and found.unchanged and found.whole) or gap <= wanted
     pools, sized_by = _standing(found, results, held)
     requests = math.fsum(s.scene.case.weight * requests_per_hour(s.scene.offered.problem) for s in found.served)
     lower = bound if aim.minimise == "expected_cost" else _alone(singles, found, Aim(held_share=aim.held_share), expected)
@@ -255,14 +255,12 @@ def _names(pools: Iterable[Physical]) -> dict[Physical, str]:
     }
 
 
-def _proved(
-    found: FleetFound, aim: Aim, singles: Sequence[doc.SinglePlan], value: float, *, reduced: bool
-) -> tuple[float, float]:
+def _proved(found: FleetFound, aim: Aim, singles: Sequence[doc.SinglePlan], value: float) -> tuple[float, float]:
     """Bound on what is minimised, and the relative gap."""
-    bound = _alone(singles, found, aim, value)
+    bound = max(_alone(singles, found, aim, value), min(value, found.bound_usd_per_hour))
     if isinstance(found.formulation, Formulation):
         bound = max(bound, proved_bound(found.formulation, found.outcome, value)[0])
-    elif not reduced:
+    elif found.whole:
         bound = max(bound, proved_over_occasions(found.formulation, found.outcome, value)[0])
     return bound, 0.0 if value == 0.0 else (value - bound) / value
 

@@ -94,7 +94,7 @@ def beside_single_tariffs(scenes: Scenes, found: FleetFound, means: Means) -> tu
         cost = _mean(other)
         tariffs.append(doc.SingleTariff(basis=basis, usd_per_hour=cost))
         if cost < least:
-            best, least = replace(other, formulation=found.formulation, outcome=found.outcome), cost
+            best, least = replace(found, served=other.served, stands=other.stands, hired=other.hired), cost
     return best, tariffs, note
 
 

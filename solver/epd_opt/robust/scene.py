@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from epd_models.candidate import Candidate
 from epd_opt.instance import Instance
 from epd_opt.offering import Offering, Screen
 from epd_opt.problem import Occasion, PlanningProblem
@@ -16,6 +17,9 @@ from epd_opt.shortlist import Scout
 
 Physical = tuple[str, str]
 
+FEW = 500
+"""So few outlines of pools are staffed all, which takes less time than to find out which need not be."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
@@ -25,12 +29,15 @@ class Scene:
     ----------
     problem : PlanningProblem
         Over the candidates that matter.
+    unstaffed : tuple of Candidate
+        Outlines of pools that were left out for their number: each asks for no more than any operating point of its pool.
     """
 
     case: Case
     resolved: Resolved
     offered: Offering
     problem: PlanningProblem
+    unstaffed: tuple[Candidate, ...] = ()
 
     @property
     def occasion(self) -> Occasion:
@@ -44,16 +51,18 @@ class Scenes:
 
     Attributes
     ----------
-    reduced : bool
-        Whether pools were left out that a best fleet for all scenarios might use: those that no scenario would use if it
-        were alone.
     hired : frozenset of str
         Device entries whose units are no part of the fleet: each scenario hires its own, by the hour.
     """
 
     each: tuple[Scene, ...]
-    reduced: bool
     hired: frozenset[str] = frozenset()
+
+    @property
+    def reduced(self) -> bool:
+        """Whether pools were left out that a best fleet for all scenarios might use: those that no scenario would use if it
+        were alone."""
+        return any(scene.unstaffed for scene in self.each)
 
     def on(self, devices: Collection[str]) -> Scenes:
         """The same with the candidates of some device entries alone."""
@@ -61,6 +70,7 @@ class Scenes:
             replace(
                 scene,
                 problem=_on(scene.problem, devices),
+                unstaffed=tuple(one for one in scene.unstaffed if one.device in devices),
                 offered=replace(scene.offered, problem=_on(scene.offered.problem, devices)),
             )
             for scene in self.each
@@ -71,7 +81,8 @@ class Scenes:
 def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes:
     """Resolve the scenarios of an instance and gather what is on offer in each.
 
-    Pools are screened as for a single plan, scenario by scenario; a pool that some scenario may use stays in all of them.
+    Where pools are very many, they are screened as for a single plan, scenario by scenario; a pool that some scenario may
+    use stays in all of them.
 
     Raises
     ------
@@ -89,14 +100,17 @@ def scenes_of(instance: Instance, task_of: Callable[[Resolved], Task]) -> Scenes
     for index, own in enumerate(screened):
         if own.known & wanted > own.wanted:
             offerings[index] = tasks[index].offering_at([1.0], _only(wanted))
-    problems = [task.pruned(offered) for task, offered in zip(tasks, offerings, strict=True)]
-    listed, reduced = _listed(tasks, problems, hired)
     return Scenes(
         each=tuple(
-            Scene(case=case, resolved=task.resolved, offered=offered, problem=problem)
-            for case, task, offered, problem in zip(found, tasks, offerings, listed, strict=True)
+            Scene(
+                case=case,
+                resolved=task.resolved,
+                offered=offered,
+                problem=task.pruned(offered),
+                unstaffed=tuple(one for one in own.outlines if one.physical not in wanted),
+            )
+            for case, task, offered, own in zip(found, tasks, offerings, screened, strict=True)
         ),
-        reduced=reduced or any(own.known - wanted for own in screened),
         hired=hired,
     )
 
@@ -134,11 +148,20 @@ class _Screened:
 
     task: Task
     hired: frozenset[str]
-    known: frozenset[Physical] = frozenset()
+    outlines: tuple[Candidate, ...] = ()
     wanted: frozenset[Physical] = frozenset()
+
+    @property
+    def known(self) -> frozenset[Physical]:
+        """The physical pools that there are."""
+        return frozenset(one.physical for one in self.outlines)
 
     def screen(self, outlines: PlanningProblem, staffed: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
         """As :data:`epd_opt.offering.Screen`."""
+        self.outlines = outlines.candidates
+        if len(self.outlines) <= FEW:
+            self.wanted = self.known
+            return [one.key for one in self.outlines]
         keys = set(_scout(self.task).worth_staffing(outlines, staffed))
         some = _apart(outlines, self.hired)
         if some is not None:
@@ -147,36 +170,16 @@ class _Screened:
                 return _on(staffed(wanted), self.hired)
 
             keys |= set(_scout(self.task).worth_staffing(some, hireable))
-        self.known = frozenset(one.physical for one in outlines.candidates)
         self.wanted = frozenset(one.physical for one in outlines.candidates if one.key in keys)
         return [one.key for one in outlines.candidates if one.key in keys]
 
 
 def _scout(task: Task) -> Scout:
-    return Scout(settings=task.means.settings, clock=task.means.clock)
+    return Scout(settings=task.means.settings, clock=task.means.clock, eager=False)
 
 
 def _only(wanted: Collection[Physical]) -> Screen:
     return lambda outlines, _: [one.key for one in outlines.candidates if one.physical in wanted]
-
-
-def _listed(
-    tasks: Sequence[Task], problems: Sequence[PlanningProblem], hired: Collection[str]
-) -> tuple[list[PlanningProblem], bool]:
-    """The problems over the pools that some scenario would use if it were alone, and whether others are left out."""
-    pools: set[Physical] = set()
-    for task, problem in zip(tasks, problems, strict=True):
-        for one in (problem, _apart(problem, hired)):
-            if one is not None:
-                pools |= _pools(_scout(task).shortlist(one).problem)
-    if all(_pools(problem) <= pools for problem in problems):
-        return list(problems), False
-    kept = [connected(one for one in problem.candidates if one.physical in pools) for problem in problems]
-    return [replace(problem, candidates=tuple(own)) for problem, own in zip(problems, kept, strict=True)], True
-
-
-def _pools(problem: PlanningProblem) -> set[Physical]:
-    return {one.physical for one in problem.candidates}
 
 
 def restricted(offered: Offering, pools: Iterable[Physical]) -> Offering:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
 from epd_opt.assemble import with_all_rows
-from epd_opt.backends import HIGHS, Outcome
+from epd_opt.backends import HIGHS, Clock, Outcome
+from epd_opt.bound import proved_over_occasions
 from epd_opt.formulation import Formulation, OccasionsFormulation, build, build_occasions
 from epd_opt.formulation.objective import served_objective, total
 from epd_opt.formulation.occasions import expected_terms, tie_terms
@@ -18,6 +19,7 @@ from epd_opt.keeping.fleet import free_of_limits, serving, within
 from epd_opt.predict import reinforced
 from epd_opt.problem import Aim, Limits, Occasion, PlanningProblem
 from epd_opt.prune import prune
+from epd_opt.robust.apart import Apart, Together, carried
 from epd_opt.robust.scene import Physical, Scene, Scenes, restricted
 from epd_opt.search import NoPlan, Task, cheapest_of
 from epd_opt.search.task import Means
@@ -59,6 +61,10 @@ class FleetFound:
         Replicas of each physical pool that every scenario hires by the hour beside them, spares among them.
     unchanged : bool
         Whether it is the fleet that the solver found; predictions at the real load may ask for more.
+    bound_usd_per_hour : float
+        On what is minimised over all fleets, beside that of the outcome.
+    whole : bool
+        Whether the model is over all that may be served by, so that the bound of the outcome holds.
     """
 
     formulation: OccasionsFormulation | Formulation
@@ -67,6 +73,8 @@ class FleetFound:
     stands: Mapping[Physical, int]
     hired: tuple[Mapping[Physical, int], ...]
     unchanged: bool
+    bound_usd_per_hour: float = 0.0
+    whole: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +109,11 @@ def best_fleet(scenes: Scenes, aim: Aim, means: Means, *, diagnose: bool = True)
     if len(scenes.each) == 1:
         return _only_one(scenes, means)
     occasions = [scene.occasion for scene in scenes.each]
+    many = sum(len(occasion.problem.candidates) for occasion in occasions) > FEW
+    if many and aim.held_share == 1.0:
+        found = _apart(scenes, aim, means)
+        if found is not None:
+            return found
     formulation = build_occasions(occasions, aim, scenes.hired)
     outcome = means.solve(formulation)
     if outcome.termination == "infeasible":
@@ -108,7 +121,50 @@ def best_fleet(scenes: Scenes, aim: Aim, means: Means, *, diagnose: bool = True)
     if outcome.values is None:
         return NoFleet(outcome=outcome)
     outcome = replace(outcome, values=_least_energy(formulation, outcome.values, means) or outcome.values)
-    return _found(scenes, formulation, outcome, list(_planned(scenes, formulation, outcome, means)), means)
+    found = _found(scenes, formulation, outcome, list(_planned(scenes, formulation, outcome, means)), means)
+    return replace(found, whole=not scenes.reduced)
+
+
+FEW = 600
+"""Candidates of all scenarios together up to which one model of all of them is solved at once."""
+
+
+def _apart(scenes: Scenes, aim: Aim, means: Means) -> FleetFound | None:
+    """The best fleet, found scenario by scenario; None where none was in its part of the time.
+
+    What is not proved then is left to the model of all scenarios, which starts from what was found.
+    """
+    share = 1.0 if scenes.hired else _PART_APART
+    part = Clock(means.clock.left_s * share)
+    search = Apart(scenes=scenes, aim=aim, means=replace(means, solver=replace(means.solver, clock=part)))
+    search.run()
+    if part.stopped:
+        means.clock.stop()
+    bound = search.bound_on_all()
+    best = search.best
+    proved = best is not None and best.value - bound <= means.settings.gap * best.value
+    whole = False
+    if not proved and means.clock.left_s > 0.0:
+        formulation = build_occasions([scene.occasion for scene in scenes.each], aim, scenes.hired)
+        start = None if best is None else carried(best, formulation)
+        outcome = means.solve(formulation, replace(means.settings, start=start))
+        found = None if outcome.values is None else Together(formulation=formulation, outcome=outcome)
+        if found is not None and (best is None or found.value <= best.value * (1.0 + 1e-9)):
+            best, whole = found, not scenes.reduced
+        elif not scenes.reduced and outcome.bound is not None:
+            bound = max(bound, proved_over_occasions(formulation, outcome, best.value if best else math.inf)[0])
+    if best is None:
+        return None
+    outcome = best.outcome if whole else replace(best.outcome, termination="time_limit", bound=None)
+    assert outcome.values is not None
+    outcome = replace(outcome, values=_least_energy(best.formulation, outcome.values, means) or outcome.values)
+    planned = list(_planned(scenes, best.formulation, outcome, means))
+    fleet = _found(scenes, best.formulation, outcome, planned, means)
+    return replace(fleet, bound_usd_per_hour=bound, whole=whole)
+
+
+_PART_APART = 0.4
+"""Share of the time for which a fleet of which nothing is hired by the hour is looked for scenario by scenario."""
 
 
 def _only_one(scenes: Scenes, means: Means) -> FleetFound | NoFleet:
@@ -152,7 +208,7 @@ def _planned(scenes: Scenes, formulation: OccasionsFormulation, outcome: Outcome
         if left is not None and outcome.values[left.name] > 0.5:
             yield None
         else:
-            yield _routed(scene, build(scene.problem), replica_counts(part, outcome), means)
+            yield _routed(scene, build(part.sets.problem), replica_counts(part, outcome), means)
 
 
 def _routed(scene: Scene, formulation: Formulation, counts: Mapping[int, int], means: Means) -> Solution:

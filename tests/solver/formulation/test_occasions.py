@@ -12,7 +12,7 @@ from epd_models.row import Row
 from epd_opt.backends import backend
 from epd_opt.formulation import build, build_occasions
 from epd_opt.formulation.occasions import COUPLINGS
-from epd_opt.problem import Aim, Occasion
+from epd_opt.problem import Aim, Limits, Occasion
 from support.enumerated_occasions import least
 from support.golden import SENSES, check, expression
 from support.problems import arc, candidate, offer, planning_problem, random_problem
@@ -108,14 +108,17 @@ def test_the_value_at_risk_lies_between_the_mean_and_the_worst(seed: int) -> Non
 
 
 def test_couplings_are_those_of_the_golden_file() -> None:
-    """Replicas with spares against what stands, each occasion's cost against the level, the weight that may be left."""
+    """Replicas with spares against what stands, each occasion's cost against the level, the weight that may be left, and
+    SKUs that are hired against those that count."""
     passage, row = [arc("chat", "encoded", "done")], [Row(kind="rate", load=(("chat", 0.5),))]
     points = [candidate(key, passage, row, pool="pool", busy_s={"chat": 0.5}) for key in ("near", "tight")]
     terms = offer("a", 2.0, busy_usd_per_unit_second=1 / 14400)
-    problem = planning_problem({"chat": 4.0}, points, [terms], spare_replicas=1)
-    dear = replace(problem, offers=(replace(terms, busy_usd_per_unit_second=1 / 7200),))
+    points.append(candidate("other", passage, row, device="b"))
+    limits = Limits(skus=1)
+    problem = planning_problem({"chat": 4.0}, points, [terms, offer("b", 3.0)], spare_replicas=1, limits=limits)
+    dear = replace(problem, offers=(replace(terms, busy_usd_per_unit_second=1 / 7200), offer("b", 3.0)))
     given = [Occasion(name="day", weight=0.75, problem=problem), Occasion(name="peak", weight=0.25, problem=dear)]
-    built = build_occasions(given, Aim(minimise="cvar", level=0.5, held_share=0.75))
+    built = build_occasions(given, Aim(minimise="cvar", level=0.5, held_share=0.75), ["b"])
     lines = [
         f" {name}: {expression(row)} {SENSES[row.sense]} {0.0 - row.constant:.12g}"
         for coupling in COUPLINGS

@@ -327,6 +327,7 @@ def test_pools_left_out_for_their_number_leave_an_honest_bound(monkeypatch: pyte
     document["devices"].append({"sku": "L40S", "price": {"usd_per_hour": 50}, "tensor_parallel": [1]})
     whole = epd_opt.solve(document)
     monkeypatch.setattr("epd_opt.shortlist.ENOUGH", 4)
+    monkeypatch.setattr("epd_opt.robust.scene.FEW", 4)
     few = epd_opt.solve(document)
     assert "left out" in few.robust.note
     assert "left out" not in whole.robust.note

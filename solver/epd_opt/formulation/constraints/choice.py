@@ -32,7 +32,10 @@ def sku_limit(sets: Sets, v: Variables) -> Rows:
 
 
 def requirement(sets: Sets, v: Variables) -> Rows:
-    """``require_r``: what is required serves a share of some class; where some demand may go unserved, of what is served."""
+    """``require_r``: what is required serves a share of some class, if there are any; where some demand may go unserved, of
+    what is served."""
+    if not sets.demands:
+        return
     for r, (_, entries) in enumerate(sets.problem.limits.required):
         terms = [(x, 1.0) for (k, _), x in v.share.items() if sets.candidates[k].device in entries]
         terms += [] if v.unserved is None else [(v.unserved, SERVING_SHARE)]
