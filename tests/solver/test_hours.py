@@ -265,7 +265,8 @@ def two_kinds(**changes: Any) -> dict[str, Any]:
         {"sku": "Z", "price": {"usd_per_hour": 9.0}, "stock": 20},
     ]
     document["workers"] = [
-        {"name": f"on {sku}", "sku": sku, "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4} for sku in "XYZ"
+        {"name": f"on {sku}", "sku": sku, "devices": 1, "stages": ["prefill", "decode"], "max_rate_per_s": 4}
+        for sku in "XYZ"
     ]
     return document
 
