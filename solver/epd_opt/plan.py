@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epd_opt.document import PlanDocument
+from epd_opt.document import PlanDocument, Pool
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.held import Held
+from epd_opt.instance import STAGES
 from epd_opt.strict import document_of
 
 if TYPE_CHECKING:
@@ -180,17 +181,29 @@ def _disagreements(document: PlanDocument) -> Iterator[tuple[str, str]]:
     for kind in ("devices", "performance"):
         if not isinstance(document.cards.get(kind, {}), Mapping):
             yield f"cards.{kind}", "expected a mapping from device entries to their cards"
-    for index, pool in enumerate(document.pools):
-        if pool.replicas < 1:
-            yield f"pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"
+    yield from _broken_pools(document.pools, "")
+    for index, pool in enumerate(document.pools if document.scenarios is None else ()):
+        for name in sorted(set(pool.serves) - set(document.classes)):
+            yield f"classes.{name}", f"missing, though pool {pool.name!r} serves it"
+        if pool.device not in document.devices:
+            yield f"pools.{index}.device", f"the plan holds no units of {pool.device!r}"
+    if document.pools and not isinstance(document.instance_document.get("workload"), Mapping):
+        yield "instance_document", "the instance that the plan was made for is missing"
     for scenario in document.scenarios or ():
         runs = {pool.name for pool in scenario.pools}
-        for index, pool in enumerate(scenario.pools):
-            if pool.replicas < 1:
-                yield f"scenarios.{scenario.name}.pools.{index}.replicas", f"found {pool.replicas}, expected at least 1"
+        yield from _broken_pools(scenario.pools, f"scenarios.{scenario.name}.")
         for name, result in scenario.classes.items():
             for pool_name in sorted({passed for route in result.routes for passed in route.pools} - runs):
                 yield f"scenarios.{scenario.name}.classes.{name}.routes", f"the scenario runs no pool {pool_name!r}"
     for name, result in document.classes.items():
         for pool_name in sorted({passed for route in result.routes for passed in route.pools} - known):
             yield f"classes.{name}.routes", f"the plan has no pool {pool_name!r}"
+
+
+def _broken_pools(pools: Sequence[Pool], where: str) -> Iterator[tuple[str, str]]:
+    for index, pool in enumerate(pools):
+        place = f"{where}pools.{index}"
+        if pool.replicas < 1:
+            yield f"{place}.replicas", f"found {pool.replicas}, expected at least 1"
+        if not pool.stages or not set(pool.stages) <= set(STAGES):
+            yield f"{place}.stages", f"found {', '.join(pool.stages) or 'none'}, expected some of {', '.join(STAGES)}"

@@ -14,6 +14,7 @@ from epd_opt.errors import UsageError
 from epd_opt.instance import Instance
 from epd_opt.plan import Plan
 from epd_opt.reading import read
+from epd_opt.strict import document_in
 
 
 def plan_or_instance(
@@ -33,8 +34,9 @@ def plan_or_instance(
     plan = _plan(source) if isinstance(source, Mapping) else None
     if isinstance(source, str | Path):
         data = sys.stdin.buffer.read() if str(source) == "-" else _bytes(Path(source))
-        plan = _plan_in(data)
-        if plan is None and str(source) == "-":
+        if _is_plan(data):
+            plan = Plan.load(document_in(data, "<stdin>", "plan") if str(source) == "-" else source)
+        elif str(source) == "-":
             stream = io.BytesIO(data)
             stream.name = "<stdin>"
             return read(stream, overrides)
@@ -52,14 +54,14 @@ def _bytes(path: Path) -> bytes:
         return b""
 
 
-def _plan_in(data: bytes) -> Plan | None:
+def _is_plan(data: bytes) -> bool:
     if not data.lstrip().startswith(b"{"):
-        return None
+        return False
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        return None
-    return _plan(content) if isinstance(content, dict) else None
+        return False
+    return isinstance(content, dict) and content.get("schema") == PLAN_SCHEMA
 
 
 def _plan(content: Mapping[str, Any]) -> Plan | None:

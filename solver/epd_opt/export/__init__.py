@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from epd_opt.document import PlanDocument
 from epd_opt.errors import UsageError
+from epd_opt.export.consistent import demand_consistent
 from epd_opt.export.exported import Exported
 from epd_opt.export.table import BILLS, BINARY, EXPORTERS
 from epd_opt.scenario_plan import demand_one_workload
@@ -23,6 +24,8 @@ def export(document: PlanDocument, to: str) -> Exported:
 
     Raises
     ------
+    InvalidInput
+        A bill is wanted, and the plan was changed by hand and does not add up any more.
     UsageError
         The target is unknown or needs a package that is absent, the plan has no fleet, or it is for several scenarios or
         for demand by the hour and the target is no bill.
@@ -33,6 +36,8 @@ def export(document: PlanDocument, to: str) -> Exported:
         raise UsageError(f"found {to!r}, expected one of {', '.join(EXPORTERS)}{hint}")
     if document.cost is None:
         raise UsageError(f"the plan of {document.instance!r} is {document.status}: there is no fleet to export")
-    if to not in BILLS:
+    if to in BILLS:
+        demand_consistent(document)
+    else:
         demand_one_workload(document)
     return EXPORTERS[to](document)

@@ -146,6 +146,6 @@ def test_a_plan_of_another_version_asks_to_be_made_again(simulate: Any, card: st
 
     code, _, err = simulate(changed=older)
     assert code == 3
-    assert f"{card}: " in err
+    assert f"{card}.formerly: " in err
     assert "epd-opt 0.0.1 made the plan" in err
     assert "solve its instance again" in err
