@@ -7,15 +7,15 @@ import click
 import epd_opt
 from epd_opt.cli.numbers import Finite
 from epd_opt.cli.plans import CASE, load_plan
+from epd_opt.cli.side_by_side import DASK, WORKERS, side_by_side
 from epd_opt.cli.terminal import bar, echo_json, progress, wants_color, width
 from epd_opt.errors import UsageError
 from epd_opt.explain import plan_or_instance
-from epd_opt.extras import dask_executor
 from epd_opt.instance import Instance
 from epd_opt.plan import Plan
 from epd_opt.render import WIDTH
 from epd_opt.scenarios import one_case
-from epd_opt.sensitivity import break_even, marginal, tornado, usual_workers
+from epd_opt.sensitivity import break_even, marginal, tornado
 from epd_opt.sensitivity.moves_view import break_even_text, marginal_text, tornado_text
 
 _ENDINGS = {"found": 0, "always": 0, "never": 0, "no_plan": 4, "unknown": 5}
@@ -112,8 +112,8 @@ def break_even_command(
     "--plan", metavar="PLAN", help="Plan whose fleet is today's; else the plan itself or the instance's best plan."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the tornado as JSON instead of the table.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
-@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that solves instead.")
+@WORKERS
+@DASK
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 @CASE
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
@@ -138,14 +138,15 @@ def tornado_command(
     Exit codes: 0 every end is solved, proved to its plan or to having none; 5 some end is not proved or failed.
     """
     given = _given(source, settings, scenario)
+    processes, executor = side_by_side(_threads(given), workers, dask)
     with bar("ends of inputs", quiet=quiet) as advance:
         found = tornado(
             given,
             list(paths) or None,
             by=by,
             plan=None if plan is None else load_plan(plan),
-            workers=_workers(given, workers, dask),
-            executor=None if dask is None else dask_executor(dask),
+            workers=processes,
+            executor=executor,
             progress=advance,
         )
     if as_json:
@@ -169,11 +170,8 @@ def _ended(statuses: list[str]) -> int:
     return 0 if all(status in ("optimal", "infeasible") for status in statuses) else 5
 
 
-def _workers(given: Plan | Instance, workers: int | None, dask: str | None) -> int:
-    if workers is not None and dask is not None:
-        raise UsageError("--workers and --dask exclude each other")
-    threads = given.solver.threads if isinstance(given, Instance) else given.document.provenance.threads
-    return usual_workers(threads) if workers is None else workers
+def _threads(given: Plan | Instance) -> int:
+    return given.solver.threads if isinstance(given, Instance) else given.document.provenance.threads
 
 
 @click.command(name="marginal")
@@ -182,8 +180,8 @@ def _workers(given: Plan | Instance, workers: int | None, dask: str | None) -> i
 @click.option(
     "--gap", type=Finite(min=0), default=0.0, show_default=True, metavar="G", help="Gap of the solves, not the instance's."
 )
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
-@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that solves instead.")
+@WORKERS
+@DASK
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Override a value of the instance.")
 @CASE
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
@@ -206,12 +204,13 @@ def marginal_command(
     Exit codes: 0 every step is solved, proved to its plan or to having none; 5 some step is not proved or failed.
     """
     given = _given(source, settings, scenario)
+    processes, executor = side_by_side(_threads(given), workers, dask)
     with bar("steps", quiet=quiet) as advance:
         found = marginal(
             given,
             gap=gap,
-            workers=_workers(given, workers, dask),
-            executor=None if dask is None else dask_executor(dask),
+            workers=processes,
+            executor=executor,
             progress=advance,
         )
     if as_json:

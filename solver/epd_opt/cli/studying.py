@@ -9,12 +9,12 @@ import click
 import epd_opt
 from epd_opt.cli.numbers import Finite
 from epd_opt.cli.plans import CASE, SCENARIO, load_plan
+from epd_opt.cli.side_by_side import DASK, WORKERS, side_by_side
 from epd_opt.cli.terminal import bar, echo_json, wants_color, width
 from epd_opt.errors import UsageError
-from epd_opt.extras import dask_executor
 from epd_opt.render import WIDTH
 from epd_opt.scenarios import one_case
-from epd_opt.sensitivity import Study, parse_vary, sensitivity, tolerance, usual_workers
+from epd_opt.sensitivity import Study, parse_vary, sensitivity, tolerance
 from epd_opt.sensitivity.view import study_text, tolerance_text
 from epd_opt.wording import printable
 
@@ -25,8 +25,8 @@ from epd_opt.wording import printable
 @click.option("--plan", metavar="PLAN", help="Plan whose fleet is today's; else the instance's own best plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the study as JSON instead of the tables.")
 @click.option("-o", "--output", metavar="DIR", help="Folder for points.jsonl, a line each as they come, and study.json.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
-@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that solves the points instead.")
+@WORKERS
+@DASK
 @click.option("--no-switches", is_flag=True, help="Do not look for the values at which the plan changes.")
 @click.option(
     "--tolerance",
@@ -65,13 +65,12 @@ def sensitivity_command(
     """
     if instance == "-" and plan == "-":
         raise UsageError("sensitivity: standard input can be read once")
-    if workers is not None and dask is not None:
-        raise UsageError("sensitivity: --workers and --dask exclude each other")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise UsageError(f"-o {output}: expected a folder, and this is a file")
     read = one_case(epd_opt.read(instance, overrides=list(settings)), scenario)
     document = read.document()
     moved = [parse_vary(text, document) for text in vary]
+    processes, executor = side_by_side(read.solver.threads, workers, dask)
     with bar("points", quiet=quiet) as advance:
         study = sensitivity(
             read,
@@ -79,8 +78,8 @@ def sensitivity_command(
             plan=None if plan is None else load_plan(plan),
             switches=not no_switches,
             tolerance=width_share,
-            workers=usual_workers(read.solver.threads) if workers is None else workers,
-            executor=None if dask is None else dask_executor(dask),
+            workers=processes,
+            executor=executor,
             folder=output,
             progress=advance,
         )
@@ -113,7 +112,7 @@ def _save(study: Study, path: Path) -> None:
 @click.command(name="tolerance")
 @click.argument("plan", type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Print the tolerances as JSON instead of the table.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes side by side; default cores / threads.")
+@WORKERS
 @SCENARIO
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 def tolerance_command(plan: str, as_json: bool, workers: int | None, scenario: str | None, quiet: bool) -> int:
@@ -123,10 +122,9 @@ def tolerance_command(plan: str, as_json: bool, workers: int | None, scenario: s
     move by themselves, and all rates together; the fleet keeps its replicas, routing and operating points are free.
     """
     loaded = load_plan(plan)
-    threads = loaded.document.provenance.threads
+    processes, _ = side_by_side(loaded.document.provenance.threads, workers, None)
     with bar("inputs", quiet=quiet) as advance:
-        side_by_side = usual_workers(threads) if workers is None else workers
-        report = tolerance(loaded, scenario=scenario, workers=side_by_side, progress=advance)
+        report = tolerance(loaded, scenario=scenario, workers=processes, progress=advance)
     if as_json:
         echo_json(report.to_json())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from epd_opt.extras import pyplot
@@ -11,6 +12,7 @@ from epd_opt.sensitivity.moves_document import End, MarginalDocument, TornadoDoc
 from epd_opt.wording import printable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -54,10 +56,8 @@ def tornado_figure(document: TornadoDocument) -> Figure:
     UsageError
         matplotlib is not installed.
     """
-    plt = pyplot()
-    figure: Figure
     moved = list(reversed(document.inputs))
-    figure, axes = plt.subplots(figsize=(7, 1.2 + 0.3 * len(moved)), layout="constrained")
+    figure, axes = _bars([one.path for one in moved])
     for name, colour, ends in (
         (f"-{document.by:.0%}", KEPT, [one.low for one in moved]),
         (f"+{document.by:.0%}", BEST, [one.high for one in moved]),
@@ -68,11 +68,8 @@ def tornado_figure(document: TornadoDocument) -> Figure:
             if end.change_share is None:
                 axes.text(0.0, row, f" {_none(end)} at {name}", va="center", fontsize=7)
     axes.axvline(0.0, color="black", lw=0.8)
-    axes.set_yticks(range(len(moved)), [printable(one.path) for one in moved], fontsize=7)
     axes.set(xlabel="change of $/request, %", title=printable(f"{document.instance}: inputs moved by {document.by:.0%}"))
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    plt.close(figure)
     return figure
 
 
@@ -88,13 +85,19 @@ def marginal_figure(document: MarginalDocument) -> Figure:
     UsageError
         matplotlib is not installed.
     """
+    moves = list(reversed(document.moves))
+    figure, axes = _bars([one.change for one in moves])
+    axes.barh(range(len(moves)), [one.saves_usd_per_hour or 0.0 for one in moves], color=BEST, height=0.7)
+    axes.set(xlabel="saves $/h", title=printable(f"{document.instance}: one step of each limit"))
+    return figure
+
+
+def _bars(names: Sequence[str]) -> tuple[Figure, Axes]:
+    """A picture with room for a bar for each name, the first at the bottom."""
     plt = pyplot()
     figure: Figure
-    moves = list(reversed(document.moves))
-    figure, axes = plt.subplots(figsize=(7, 1.2 + 0.3 * len(moves)), layout="constrained")
-    axes.barh(range(len(moves)), [one.saves_usd_per_hour or 0.0 for one in moves], color=BEST, height=0.7)
-    axes.set_yticks(range(len(moves)), [printable(one.change) for one in moves], fontsize=7)
-    axes.set(xlabel="saves $/h", title=printable(f"{document.instance}: one step of each limit"))
+    figure, axes = plt.subplots(figsize=(7, 1.2 + 0.3 * len(names)), layout="constrained")
+    axes.set_yticks(range(len(names)), [printable(name) for name in names], fontsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     plt.close(figure)
-    return figure
+    return figure, axes
