@@ -26,7 +26,10 @@ class Cost(_Part):
     capex_usd: float = Field(description="Purchases with their hosts, US dollars.")
     power_kw: float = Field(description="Nameplate IT power of the installed units, hosts included, kW.")
     bound_usd_per_hour: float = Field(description="No plan of this model costs less, US dollars per hour.")
-    gap: float = Field(description="(usd_per_hour - bound) / usd_per_hour.")
+    gap: float = Field(
+        description="(usd_per_hour - bound) / usd_per_hour; where scenarios are planned for by another measure than the "
+        "mean cost, the gap of what is minimised, `robust.gap`."
+    )
     billed_usd_per_hour: float | None = Field(
         default=None,
         description="Of usd_per_hour, what invoices of an hour show: rents, electricity, space; not the charge for what is "

@@ -59,7 +59,7 @@ def solve(
     instance = instance if isinstance(instance, Instance) else read(instance)
     clock = Clock(instance.solver.time_limit_s)
     if instance.scenarios or instance.workload.by_the_hour:
-        return plan_for_scenarios(instance, clock, start=start, say=say)
+        return plan_for_scenarios(instance, clock, start=start, say=say, mends=mends)
     resolved = resolve(instance)
     plan = planned(resolved, clock, start=start, say=say)
     if plan.status == "infeasible" and mends:

@@ -250,6 +250,8 @@ def test_limits_hold_at_every_hour() -> None:
     none = epd_opt.solve(shop(limits={"devices": 9})).document
     assert none.status == "infeasible"
     assert any(reason.limit == "devices" for reason in none.infeasibility.reasons)
+    assert [(mend.change, mend.to) for mend in none.infeasibility.mends] == [("limits.devices", 10)]
+    assert none.infeasibility.mends[0].usd_per_hour == pytest.approx(9.02)
     tight = epd_opt.solve(shop(limits={"usd_per_hour": 17})).document
     assert max(one.usd_per_hour for one in tight.hours.hours) <= 17
     assert tight.cost.usd_per_hour > 9.02

@@ -26,6 +26,9 @@ _ROUNDS = 60
 """Times at most that shares move."""
 _LEVEL = 0.6
 """How far up, between what is proved and what the known ways leave possible, the next shares are to prove."""
+_SHORT = 0.3
+"""Where shares leave so little to prove, as a part of what they can never prove of the best fleet, pools get shares of
+their own."""
 _ROUGH = 0.01
 """Gap at which a scenario is planned by itself while shares are far from where they come to rest."""
 _FLEETS = 4
@@ -119,7 +122,8 @@ class Apart:
             if most is None or self._proved(wanted):
                 break
             rough = (most - self.bound) / most / 4.0 if most > 0.0 else 0.0
-            if most - self.bound <= max(wanted / 2.0, 1e-7) * most:
+            beyond = max(0.0, self._value - most) if self.best is not None else 0.0
+            if most - self.bound <= max(wanted / 2.0 * most, 1e-7 * most, _SHORT * beyond):
                 self._make_up()
                 if self._proved(wanted) or not self._divide():
                     break

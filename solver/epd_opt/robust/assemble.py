@@ -25,10 +25,7 @@ from epd_opt.robust.money import Running, held_in_each, requests_per_hour, share
 from epd_opt.robust.scene import Physical
 from epd_opt.robust.search import FleetFound, Served, running
 
-LEFT_OUT = (
-    "Pools that no scenario would use if it were alone are left out for their number; the bound is that of plans for one "
-    "scenario alone, which holds for them too."
-)
+LEFT_OUT = "Pools that no scenario would use if it were alone are left out for their number; the bound holds for them too."
 
 
 def robust_document(
@@ -83,7 +80,7 @@ def robust_document(
             capex_usd=math.fsum(problem.offer(name).capex_usd * way.bought for name, way in average.items()),
             power_kw=max(power_kw),
             bound_usd_per_hour=min(lower, expected),
-            gap=0.0 if expected == 0.0 else (expected - min(lower, expected)) / expected,
+            gap=gap,
             billed_usd_per_hour=math.fsum(use.billed_usd_per_hour or 0.0 for use in devices.values()),
             upfront_usd=math.fsum(problem.offer(name).upfront_usd * way.bought for name, way in average.items()),
         ),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from epd_opt import document as doc
 from epd_opt.assemble import infeasible_document, stopped_document
 from epd_opt.backends import Clock, Clocked, OutOfTime, backend, out_of_time
+from epd_opt.document import PlanDocument
 from epd_opt.instance import Instance, Robust
 from epd_opt.plan import Plan
 from epd_opt.problem import Aim
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.robust.assemble import robust_document
 from epd_opt.robust.hours import beside_single_tariffs
+from epd_opt.robust.mends import with_mends
 from epd_opt.robust.scene import scenes_of
 from epd_opt.robust.search import NoFleet, best_fleet
 from epd_opt.robust.singles import single_plans
@@ -21,11 +24,22 @@ from epd_opt.verify import verify
 
 
 def plan_for_scenarios(
-    instance: Instance, clock: Clock, *, start: float, say: Callable[[str], None] = lambda _: None
+    instance: Instance,
+    clock: Clock,
+    *,
+    start: float,
+    say: Callable[[str], None] = lambda _: None,
+    mends: bool = True,
 ) -> Plan:
     """The fleet that is best over the scenarios of an instance, verified in each of them, or why there is none.
 
     The clock is for the plan itself. Plans for one workload alone, to compare with, have as much time again.
+
+    Parameters
+    ----------
+    mends : bool
+        Whether to try, where there is no fleet, limits that all scenarios share at values that may be enough; for a few
+        seconds at most.
 
     Raises
     ------
@@ -45,7 +59,10 @@ def plan_for_scenarios(
         return Plan(stopped_document(resolve(instance), out_of_time(solver), start))
     if isinstance(found, NoFleet):
         if found.why is not None:
-            return Plan(infeasible_document(resolve(instance), found.why, found.outcome, start))
+            why = found.why
+            if mends and found.raised:
+                why = with_mends(why, found.raised, instance, _trials(Clock(min(clock.left_s, _MENDING_S))))
+            return Plan(infeasible_document(resolve(instance), why, found.outcome, start))
         return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
     later = Clocked(solver=solver.solver, clock=Clock(0.0 if clock.stopped else instance.solver.time_limit_s))
     singles: list[doc.SinglePlan] = []
@@ -60,6 +77,24 @@ def plan_for_scenarios(
     )
     plan = Plan(document)
     verify(plan)
+    return plan
+
+
+_MENDING_S = 10.0
+"""Seconds for which limits are tried."""
+
+
+def _trials(clock: Clock) -> Callable[[Instance], PlanDocument | None]:
+    """Plans changed instances while there is time."""
+
+    def plan(changed: Instance) -> PlanDocument | None:
+        if clock.left_s == 0.0:
+            return None
+        began = time.perf_counter()
+        brief = changed.model_copy(update={"solver": changed.solver.model_copy(update={"time_limit_s": clock.left_s})})
+        found = plan_for_scenarios(brief, clock, start=began, mends=False).document
+        return None if found.status == "stopped" else found
+
     return plan
 
 

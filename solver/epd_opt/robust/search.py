@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pulp
+
 from epd_opt import document as doc
 from epd_opt.assemble import with_all_rows
 from epd_opt.backends import HIGHS, Clock, Outcome
@@ -13,7 +15,7 @@ from epd_opt.bound import proved_over_occasions
 from epd_opt.formulation import Formulation, OccasionsFormulation, build, build_occasions
 from epd_opt.formulation.objective import served_objective, total
 from epd_opt.formulation.occasions import expected_terms, tie_terms
-from epd_opt.infeasible import relaxations, unservable
+from epd_opt.infeasible import Relaxation, relaxations, unservable
 from epd_opt.keeping import Fleet
 from epd_opt.keeping.fleet import free_of_limits, serving, within
 from epd_opt.predict import reinforced
@@ -79,10 +81,17 @@ class FleetFound:
 
 @dataclass(frozen=True, kw_only=True)
 class NoFleet:
-    """The end of a search without a fleet: infeasible, with reasons, or stopped."""
+    """The end of a search without a fleet: infeasible, with reasons, or stopped.
+
+    Attributes
+    ----------
+    raised : tuple of (str, float)
+        Limits that all scenarios share, by their paths, and what each would have to be, if it alone were another.
+    """
 
     why: doc.Infeasibility | None = None
     outcome: Outcome | None = None
+    raised: tuple[tuple[str, float], ...] = ()
 
 
 _NOTHING = doc.Infeasibility(reasons=[], mends=[])
@@ -117,7 +126,11 @@ def best_fleet(scenes: Scenes, aim: Aim, means: Means, *, diagnose: bool = True)
     formulation = build_occasions(occasions, aim, scenes.hired)
     outcome = means.solve(formulation)
     if outcome.termination == "infeasible":
-        return NoFleet(why=_why(scenes, occasions, aim, means) if diagnose else _NOTHING, outcome=outcome)
+        return (
+            replace(_why(scenes, occasions, aim, means), outcome=outcome)
+            if diagnose
+            else NoFleet(why=_NOTHING, outcome=outcome)
+        )
     if outcome.values is None:
         return NoFleet(outcome=outcome)
     outcome = replace(outcome, values=_least_energy(formulation, outcome.values, means) or outcome.values)
@@ -327,51 +340,60 @@ def _named(found: Iterable[tuple[Scene, Sequence[doc.Reason]]]) -> doc.Infeasibi
         for scene, own in found
         for reason in own
     ]
-    return doc.Infeasibility(reasons=reasons, mends=[], note=_NO_MENDS)
+    return doc.Infeasibility(reasons=reasons, mends=[], note=ONE_BY_ONE)
 
 
-_NO_MENDS = "No mends are looked for over several scenarios; solve --scenario NAME looks for those of one."
+ONE_BY_ONE = "solve --scenario NAME looks for mends of one scenario alone."
 
 
-def _why(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) -> doc.Infeasibility:
+def _why(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) -> NoFleet:
     """Reasons of the scenarios that no fleet serves even alone; else the limits that leave no room for one fleet for all."""
     alone = []
     for scene in scenes.each:
         found = cheapest_of(Task(resolved=scene.resolved, means=means), scene.offered)
         if isinstance(found, NoPlan) and found.why is not None:
             alone.append((scene, found.why.reasons))
+    enough = list(_enough(scenes, occasions, aim, means))
+    raised = tuple((limit.path, value) for limit, value in enough)
     if math.fsum(scene.case.weight for scene, _ in alone) > 1.0 - aim.held_share + 1e-9:
-        return _named(alone)
-    return doc.Infeasibility(reasons=_together(scenes, occasions, aim, means), mends=[], note=_NO_MENDS)
-
-
-def _together(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) -> list[doc.Reason]:
-    """Limits each of which, taken away alone, leaves room for one fleet, with the least that would do where the fleet is all
-    there is."""
-    reasons = []
-    each = zip(*(relaxations(occasion.problem) for occasion in occasions), strict=True)
-    for relaxed in each:
-        free = [replace(o, problem=own.problem) for o, own in zip(occasions, relaxed, strict=True)]
-        limit = relaxed[0]
-        asked = replace(aim, minimise="worst_cost") if limit.limit == "usd_per_hour" else aim
-        built = build_occasions(free, asked, scenes.hired)
-        if scenes.hired:
-            if means.solver.solve(built.model, means.settings).values is not None:
-                text = f"{limit.label} is {limit.wanted:g}; without that limit there is a plan for all hours"
-                reasons.append(doc.Reason(limit=limit.limit, wanted=limit.wanted, text=text))
-            continue
-        if limit.limit != "usd_per_hour":
-            built.model.setObjective(total(limit.least(built.fleet)))
-        outcome = means.solver.solve(built.model, means.settings)
-        if outcome.values is None or outcome.objective is None:
-            continue
-        enough = outcome.objective / (built.scale.factor if limit.limit == "usd_per_hour" else 1.0)
-        text = f"{limit.label} is {limit.wanted:g}; one fleet for all scenarios needs about {enough:.4g}"
-        reasons.append(doc.Reason(limit=limit.limit, wanted=limit.wanted, best_reachable=enough, text=text))
+        return NoFleet(why=_named(alone), raised=raised)
+    reasons = [
+        doc.Reason(
+            limit=limit.limit,
+            wanted=limit.wanted,
+            best_reachable=value,
+            text=f"{limit.label} is {limit.wanted:g}; {_ALL_OF_THEM[bool(scenes.hired)]} about {value:.4g}",
+        )
+        for limit, value in enough
+    ]
     if not reasons:
         text = "each scenario has a fleet by itself; no one fleet keeps all limits together in all of them"
         reasons.append(doc.Reason(limit=_some_limit(occasions[0].problem.limits), text=text))
-    return reasons
+    return NoFleet(why=doc.Infeasibility(reasons=reasons, mends=[], note=ONE_BY_ONE), raised=raised)
+
+
+_ALL_OF_THEM = {False: "one fleet for all scenarios needs", True: "a plan for all hours needs"}
+
+
+def _enough(scenes: Scenes, occasions: Sequence[Occasion], aim: Aim, means: Means) -> Iterator[tuple[Relaxation, float]]:
+    """Limits each of which, taken away alone, leaves room for one fleet, with the least that would do."""
+    for relaxed in zip(*(relaxations(occasion.problem) for occasion in occasions), strict=True):
+        free = [replace(o, problem=own.problem) for o, own in zip(occasions, relaxed, strict=True)]
+        limit = relaxed[0]
+        built = build_occasions(free, aim, scenes.hired)
+        level = built.model.add_variable("enough", 0)
+        for index, part in enumerate([built.fleet] if limit.limit in ("skus", "racks") else built.parts):
+            row = pulp.LpAffineExpression([*merged(limit.least(part)), (level, -1.0)]) <= 0
+            built.model.addConstraint(row, f"enough_{index}")
+        built.model.setObjective(total([(level, 1.0)]))
+        outcome = means.solver.solve(built.model, means.settings)
+        if outcome.values is not None and outcome.objective is not None:
+            yield limit, outcome.objective
+
+
+def merged(terms: Iterable[tuple[pulp.LpVariable, float]]) -> list[tuple[pulp.LpVariable, float]]:
+    """Terms of which no two have the same variable."""
+    return list(total(terms).items())
 
 
 def _some_limit(limits: Limits) -> str:

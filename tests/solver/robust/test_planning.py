@@ -233,6 +233,9 @@ def test_limits_that_leave_no_room_for_one_fleet_are_named() -> None:
     (reason,) = [reason for reason in plan.infeasibility.reasons if reason.limit == "usd_per_hour"]
     assert reason.best_reachable > limit
     assert "one fleet for all scenarios" in reason.text
+    (mend,) = [mend for mend in plan.infeasibility.mends if mend.change == "limits.usd_per_hour"]
+    again = epd_opt.solve({**document, "limits": {"usd_per_hour": mend.to}})
+    assert again.cost.usd_per_hour == mend.usd_per_hour
 
 
 def test_the_order_of_scenarios_and_keys_does_not_matter() -> None:
