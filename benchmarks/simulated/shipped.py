@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import epd_opt
+from epd_opt.document import Pool
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 REQUESTS, SEEDS = 20_000, 3
@@ -56,8 +57,17 @@ def _losses(stem: str, plan: epd_opt.Plan) -> list[str]:
             least -= 1
         allowed = max(2, math.ceil(0.1 * pool.replicas) + 1)
         lost = pool.replicas - least
-        lines.append(f"| {stem} | {pool.name} | {pool.replicas} | {least} | {lost}{'' if lost < allowed else ' **idle**'} |")
+        excuse = " **idle**" if _servers_less(plan, pool, lost) else " (no server less)"
+        lines.append(f"| {stem} | {pool.name} | {pool.replicas} | {least} | {lost}{'' if lost < allowed else excuse} |")
     return lines
+
+
+def _servers_less(plan: epd_opt.Plan, pool: Pool, lost: int) -> int:
+    """Servers, or single devices where these are not bought by the server, that so many replicas less would save."""
+    device = plan.document.devices[pool.device]
+    units = max((node.units for node in device.nodes or ()), default=1)
+    freed = lost * pool.devices / (pool.replicas + pool.spare_replicas)
+    return math.ceil(device.used / units) - math.ceil((device.used - freed) / units)
 
 
 def _with(plan: epd_opt.Plan, index: int, replicas: int) -> epd_opt.Plan:
