@@ -64,10 +64,11 @@ def _losses(stem: str, plan: epd_opt.Plan) -> list[str]:
 
 def _servers_less(plan: epd_opt.Plan, pool: Pool, lost: int) -> int:
     """Servers, or single devices where these are not bought by the server, that so many replicas less would save."""
-    device = plan.document.devices[pool.device]
-    units = max((node.units for node in device.nodes or ()), default=1)
+    (entry,) = (each for each in plan.document.instance_document["devices"] if each["name"] == pool.device)
+    units = (entry.get("price") or {}).get("pack", 1)
+    used = plan.document.devices[pool.device].used
     freed = lost * pool.devices / (pool.replicas + pool.spare_replicas)
-    return math.ceil(device.used / units) - math.ceil((device.used - freed) / units)
+    return math.ceil(used / units) - math.ceil((used - freed) / units)
 
 
 def _with(plan: epd_opt.Plan, index: int, replicas: int) -> epd_opt.Plan:
