@@ -193,8 +193,8 @@ class Apart:
     def _known(self) -> int:
         return sum(len(payer.ways) for payer in self.payers)
 
-    def bound_on_all(self) -> float:
-        """The bound where pools that were left out for their number count as well."""
+    def bound_on_all(self, clock: Clock) -> float:
+        """The bound where pools that were left out for their number count as well, within the time that is left."""
         if not self.scenes.reduced:
             return self.bound
         paid = []
@@ -202,7 +202,7 @@ class Apart:
             self.scenes.each, self.payers, self.split.weights, self.split.shares, strict=True
         ):
             own = payer.pays(weight, shares, _ROUGH)
-            paid.append(0.0 if own is None else payer.with_unstaffed(weight, shares, own, scene.unstaffed))
+            paid.append(0.0 if own is None else payer.with_unstaffed(weight, shares, own, scene.unstaffed, clock))
         return math.fsum(paid) * (1.0 - 1e-9)
 
     def _fleets(self) -> Iterator[dict[Physical, int]]:
@@ -238,6 +238,8 @@ class Apart:
 
     def _together(self) -> None:
         """The best fleet over the candidates that the ways known use."""
+        if self.means.clock.left_s == 0.0:
+            return
         occasions = []
         for scene, payer in zip(self.scenes.each, self.payers, strict=True):
             keys = frozenset().union(*(way.keys for way in payer.ways))

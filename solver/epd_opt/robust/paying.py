@@ -131,7 +131,7 @@ class Payer:
         return self.known[asked][1]
 
     def with_unstaffed(
-        self, weight: float, shares: Mapping[Group, float], paid: float, unstaffed: Sequence[Candidate]
+        self, weight: float, shares: Mapping[Group, float], paid: float, unstaffed: Sequence[Candidate], clock: Clock
     ) -> float:
         """What no way costs less than, whether or not it runs pools of which outlines alone are known: ``paid``, which holds
         without them, or as much as the relaxation leaves where one of them runs."""
@@ -140,7 +140,7 @@ class Payer:
         problem = self._at(weight, shares)
         mixed = sorted(connected([*problem.candidates, *unstaffed]), key=lambda one: one.key)
         problem = apart(replace(problem, candidates=tuple(mixed)), _pools_of(shares))
-        found = priced(counted(problem), self.settings, self.clock)
+        found = priced(counted(problem), self.settings, clock)
         if found is None:
             return 0.0
         keys = {one.key for one in unstaffed}

@@ -147,27 +147,26 @@ def _apart(scenes: Scenes, aim: Aim, means: Means) -> FleetFound | None:
 
     What is not proved then is left to the model of all scenarios, which starts from what was found.
     """
-    share = 1.0 if scenes.hired else _PART_APART
-    part = Clock(means.clock.left_s * share)
+    left = means.clock.left_s
+    if left == 0.0:
+        return None
+    part = Clock(left * (_PART_HOURS if scenes.hired else _PART_APART))
     search = Apart(scenes=scenes, aim=aim, means=replace(means, solver=replace(means.solver, clock=part)))
     search.run()
     if part.stopped:
         means.clock.stop()
-    bound = search.bound_on_all()
-    best = search.best
-    proved = best is not None and best.value - bound <= means.settings.gap * best.value
-    whole = False
-    if not proved and means.clock.left_s > 0.0:
-        formulation = build_occasions([scene.occasion for scene in scenes.each], aim, scenes.hired)
-        start = None if best is None else carried(best, formulation)
-        outcome = means.solve(formulation, replace(means.settings, start=start))
-        found = None if outcome.values is None else Together(formulation=formulation, outcome=outcome)
-        if found is not None and (best is None or found.value <= best.value * (1.0 + 1e-9)):
-            best, whole = found, not scenes.reduced
-        elif not scenes.reduced and outcome.bound is not None:
-            bound = max(bound, proved_over_occasions(formulation, outcome, best.value if best else math.inf)[0])
+    best, bound = search.best, search.bound_on_all(means.clock)
     if best is None:
         return None
+    whole = False
+    if best.value - bound > means.settings.gap * best.value and means.clock.left_s > 0.0:
+        formulation = build_occasions([scene.occasion for scene in scenes.each], aim, scenes.hired)
+        outcome = means.solve(formulation, replace(means.settings, start=carried(best, formulation)))
+        found = None if outcome.values is None else Together(formulation=formulation, outcome=outcome)
+        if found is not None and found.value <= best.value * (1.0 + 1e-9):
+            best, whole = found, not scenes.reduced
+        elif not scenes.reduced:
+            bound = max(bound, proved_over_occasions(formulation, outcome, best.value)[0])
     outcome = best.outcome if whole else replace(best.outcome, termination="time_limit", bound=None)
     assert outcome.values is not None
     outcome = replace(outcome, values=_least_energy(best.formulation, outcome.values, means) or outcome.values)
@@ -176,8 +175,9 @@ def _apart(scenes: Scenes, aim: Aim, means: Means) -> FleetFound | None:
     return replace(fleet, bound_usd_per_hour=bound, whole=whole)
 
 
-_PART_APART = 0.4
-"""Share of the time for which a fleet of which nothing is hired by the hour is looked for scenario by scenario."""
+_PART_APART, _PART_HOURS = 0.4, 0.95
+"""Share of the time for which a fleet is looked for scenario by scenario, where nothing is hired by the hour, and where
+something is: the model of all hours then seldom finds more."""
 
 
 def _only_one(scenes: Scenes, means: Means) -> FleetFound | NoFleet:
