@@ -103,7 +103,7 @@ def _explain(details: Any, where: Location, root: PartType) -> tuple[str, str]:
     if kind == "literal_error":
         return _not_one_of(found, context["expected"])
     if kind == "too_long":
-        return f"found {context['actual_length']} entries, expected at most {context['max_length']}", _of_list(where, root)
+        return f"found {len(found)} entries, expected at most {context['max_length']}", _of_list(where, root)
     if kind in ("too_short", "string_too_short"):
         return "found nothing, expected at least one entry" if kind == "too_short" else "found an empty text", ""
     return f"found {shown(found)}: {details['msg']}", ""

@@ -245,3 +245,10 @@ def test_malformed_amounts_are_refused(amount: Any) -> None:
 def test_impossible_rates_are_refused(rate: Any) -> None:
     with pytest.raises(InvalidInput, match=r"currencies\.EUR\.usd_per_unit"):
         epd_opt.read(desk(currencies={"EUR": {"usd_per_unit": rate, "source": "bank"}}))
+
+
+def test_an_amount_in_two_currencies_is_counted() -> None:
+    """One of them is enough, and the complaint says how many were found."""
+    rates = {code: {"usd_per_unit": 1.2, "source": "bank"} for code in ("EUR", "GBP")}
+    with pytest.raises(InvalidInput, match=r"usd_per_hour: found 2 entries, expected at most 1"):
+        epd_opt.read(desk({"usd_per_hour": {"EUR": 1, "GBP": 2}}, currencies=rates))
