@@ -7,7 +7,6 @@ plan leaves out all that cost more to open than lies between the bound and the p
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,24 +32,26 @@ class _Effort:
     Attributes
     ----------
     most : int
-        Candidates that it is sought among: half of them the best of all, half the best that serve each class. Of the latter
-        at most ``each`` of one physical pool, because its best points are much alike.
+        Candidates that it is sought among: so many of the best of all, and so many of the best that serve each class, at
+        most one of each physical pool, because its best points are much alike.
     nodes : int
         Nodes of the search tree that are looked at.
     gap : float
         Relative gap that is enough.
+    poor : float
+        A plan that costs so many times the bound is sought again among more candidates.
     """
 
     most: int
     each: int
     nodes: int
     gap: float
+    poor: float
 
 
-_QUICK = _Effort(most=80, each=1, nodes=1, gap=0.05)
-_THOROUGH = _Effort(most=160, each=2, nodes=100, gap=0.01)
-_POOR = 1.5
-"""A plan that costs so many times the bound is sought again among more candidates."""
+_QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=math.inf)
+_THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=1.5)
+_PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=1.5)
 _SURELY = 0.9
 """Share of the gap asked for that a known plan must keep to be enough: ties and predictions may add to its cost."""
 _CAREFUL = 1e-5
@@ -260,7 +261,7 @@ class Scout:
         found = priced(replace(outlines, candidates=tuple(known.values())), self.settings, self.clock)
         joining = [] if found is None else [list(known)[k] for k in best(found.worth, _SEEDS)]
         try:
-            for effort in (_QUICK, _QUICK, None, None):
+            for turn in range(_TURNS):
                 if found is None or not joining:
                     break
                 new: list[Candidate] = []
@@ -278,21 +279,21 @@ class Scout:
                 found = priced(problem, self.settings, self.clock, before=found)
                 if found is None:
                     break
+                rising = self.bound < found.bound * (1.0 - _RISING)
                 self.bound = max(self.bound, found.bound)
-                if effort is not None:
-                    self._look(packed, problem.candidates, found, owner, effort)
+                if turn == 0 or not rising:
+                    self._look(packed, problem.candidates, found, owner, _QUICK)
                 if self.enough:
                     break
-                near = found.worth > -_CLOSE * abs(found.bound)
-                keys = [candidate.key for candidate in problem.candidates]
-                joining = [key for key, close in zip(keys, near, strict=True) if close and key in known and key not in some]
+                joining = self._joining(problem, found, {key for key in known if key not in some})
             if found is not None and not self.enough:
-                self._look(packed, problem.candidates, found, owner, _THOROUGH)
+                effort = _PATIENT if self._kept(found).sum() > _MANY else _THOROUGH
+                self._look(packed, problem.candidates, found, owner, effort)
             if self.incumbent is None or self.bound > self.incumbent.most:
                 self.bound, self.incumbent = 0.0, None
                 return every
             if found is not None and not self.enough:
-                kept = found.bound - found.worth <= self.incumbent.most
+                kept = self._kept(found)
                 wanted = {owner[key] for key in self.incumbent.used}
                 wanted |= {
                     owner.get(candidate.key, candidate.key)
@@ -310,6 +311,19 @@ class Scout:
         self.whole = False
         tried = {owner[candidate.key] for candidate in self.incumbent.formulation.sets.candidates}
         return [key for key in every if key in tried]
+
+    def _kept(self, found: Priced) -> npt.NDArray[np.bool_]:
+        """Which candidates a plan cheaper than the incumbent may use."""
+        dearest = math.inf if self.incumbent is None else self.incumbent.most
+        return found.bound - found.worth <= dearest
+
+    def _joining(self, problem: PlanningProblem, found: Priced, outlines: Collection[str]) -> list[str]:
+        """Which outlines to staff next: all that the relaxation uses, or nearly, and the best of the rest that may matter;
+        none where it uses none, because its bound rises no more then."""
+        order = [k for k in best(found.worth, len(found.worth)) if problem.candidates[k].key in outlines]
+        near = sum(found.worth[k] > -_CLOSE * abs(found.bound) for k in order)
+        matter = int(self._kept(found)[order].sum())
+        return [problem.candidates[k].key for k in order[: min(max(near, _SEEDS), matter)]] if near else []
 
     def _look(
         self,
@@ -334,16 +348,19 @@ class Scout:
         """A plan over the best candidates; None where there is none, or none in time."""
         most, each = effort.most, effort.each
         rough = replace(self.settings, gap=max(self.settings.gap, effort.gap), nodes=effort.nodes)
+        known = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
         while True:
             tried = found.favoured.copy()
-            tried[best(found.worth, most // 2)] = True
+            tried[best(found.worth, most)] = True
+            if known is not None:
+                tried |= np.array([candidate.key in known.used for candidate in problem.candidates])
             for demand in problem.demands:
-                count = max(1, most // 2 // len(problem.demands))
-                tried[_spread(problem, found.worth, demand.name, count, each)] = True
+                tried[_spread(problem, found.worth, demand.name, max(1, each // len(problem.demands)))] = True
             formulation = build(_restricted(problem, tried), questions)
-            outcome = Clocked(solver=HIGHS, clock=self.clock).solve(formulation.model, rough)
+            start = None if known is None else known.values(formulation)
+            outcome = Clocked(solver=HIGHS, clock=self.clock).solve(formulation.model, replace(rough, start=start))
             plan = None if outcome.values is None else Incumbent(formulation=formulation, outcome=outcome)
-            if plan is not None and (plan.most <= _POOR * found.bound or tried.all() or self.clock.left_s == 0.0):
+            if plan is not None and (plan.most <= effort.poor * found.bound or tried.all() or self.clock.left_s == 0.0):
                 return plan
             if tried.all() or (plan is None and outcome.termination in ("interrupted", "error")):
                 return plan
@@ -351,19 +368,25 @@ class Scout:
 
 
 _SEEDS = 60
-"""Pools that are staffed first, for a plan to measure the others by."""
+"""Pools that are staffed first, for a plan to measure the others by, and then at a time at least."""
+_TURNS = 10
+"""Times that pools are staffed and priced again."""
+_MANY = 600
+"""Where more candidates than that are left, a better plan is worth a longer search."""
+_RISING = 1e-3
+"""A plan is looked for at first, and where the bound has risen by less than this share of it."""
 _CLOSE = 0.002
 """An outline is staffed when it earns nearly something: its share of the bound."""
 
 
-def _spread(problem: PlanningProblem, worth: Vector, name: str, count: int, each: int) -> list[int]:
-    """Positions of the highest values among candidates that serve a class, at most so many of each physical pool."""
-    seen: Counter[tuple[str, str]] = Counter()
+def _spread(problem: PlanningProblem, worth: Vector, name: str, count: int) -> list[int]:
+    """Positions of the highest values among candidates that serve a class, one of each physical pool."""
+    seen = set[tuple[str, str]]()
     result: list[int] = []
     for k in best(worth, len(worth)).tolist():
         candidate = problem.candidates[k]
-        if name in candidate.classes and seen[candidate.physical] < each:
-            seen[candidate.physical] += 1
+        if name in candidate.classes and candidate.physical not in seen:
+            seen.add(candidate.physical)
             result.append(k)
             if len(result) == count:
                 break
