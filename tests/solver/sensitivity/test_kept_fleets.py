@@ -10,7 +10,7 @@ from epd_opt.offering import offering
 from epd_opt.paths import set_value
 from epd_opt.resolve import Resolved, resolve
 from epd_opt.sensitivity.point import clocked
-from support.documents import measured
+from support.documents import measured, modelled
 from support.enumeration import fleet_cost, paths_of, routing_energy
 
 ALBUM, CHAT = "workload.classes.album.rate_per_s", "workload.classes.chat.rate_per_s"
@@ -51,3 +51,17 @@ def _kept(plan: epd_opt.Plan, rates: tuple[float, float]) -> float | None:
     found = kept(Fleet.of(plan.document), resolved, clocked(resolved))
     assert found.feasible is not None
     return found.usd_per_hour
+
+
+def test_a_placement_that_is_needless_without_images_still_stands_in_the_fleet() -> None:
+    """Without images nothing is planned with encoders beside the language model, where others do the same; a fleet that has
+    them serves all the same, as it does when its tolerance is asked for."""
+    document = set_value(modelled(), "workload.classes.photo.rate_per_s", 0.5)
+    plan = epd_opt.solve({**document, "placements": ["shared"]})
+    count = "workload.classes.photo.images.count"
+    point = epd_opt.sensitivity(document, {count: [0]}, plan=plan, switches=False).document.points[0]
+    assert {pool.placement for pool in plan.pools} == {"shared"}
+    assert point.kept_fleet is not None
+    assert point.kept_fleet.feasible
+    assert point.regret_usd_per_hour is not None
+    assert point.regret_usd_per_hour >= 0.0
