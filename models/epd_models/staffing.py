@@ -19,6 +19,8 @@ _SERVICE_GRID = math.log(1.02)
 """Services are rounded up by 2 % at the most; the reference class not at all."""
 _TAU_GRID = math.log(1.15)
 """Waits are rounded down by 13 % at the most."""
+_DEMAND_GRID = math.log(1.1)
+"""Demands, for which points are only chosen, are rounded up by 10 % at the most."""
 
 
 _NO_WORK = WaitingPoint(
@@ -74,7 +76,7 @@ def staffed_queues(
     found = _points(
         relative,
         float(f"{tau / unit:.9g}"),
-        tuple((service.name, rates[service.name]) for service in services),
+        tuple((service.name, _demand(rates[service.name] * unit)) for service in services),
         tail,
         servers_per_replica,
         limit,
@@ -91,6 +93,11 @@ def staffed_queues(
 def _unit(services: Sequence[ServiceMoments]) -> float:
     """The reference service: the longest mean."""
     return max(service.mean for service in services)
+
+
+def _demand(rate: float) -> float:
+    """A rate per reference service, rounded up to the grid."""
+    return float(f"{math.exp(math.ceil(math.log(rate) / _DEMAND_GRID - 1e-6) * _DEMAND_GRID):.9g}")
 
 
 def _rounded(service: ServiceMoments, unit: float) -> ServiceMoments:
