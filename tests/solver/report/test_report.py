@@ -15,6 +15,7 @@ import pytest
 import epd_opt
 from epd_opt.errors import InvalidInput
 from epd_opt.report import report_html
+from epd_opt.scenarios import one_case
 from epd_opt.sensitivity import parse_vary
 from epd_opt.tariffs import tariff_document
 from support.documents import day, measured, modelled
@@ -411,3 +412,14 @@ def test_moves_stand_on_the_page_with_their_figures() -> None:
     other = epd_opt.tornado(measured(name="other"), ["devices.big.stock"]).to_dict()
     with pytest.raises(epd_opt.InvalidInput, match="hash"):
         report_html(plan.document, study=other)
+
+
+def test_a_study_of_a_scenario_stands_on_the_page_of_its_plan() -> None:
+    """What was asked of one scenario of an instance goes with the plan as it is in that scenario, and with no other."""
+    instance = epd_opt.read(Path(__file__).parents[3] / "instances" / "scenarios.yaml")
+    plan = epd_opt.solve(instance)
+    one = one_case(instance, "campaign")
+    found = epd_opt.sensitivity(one, {"workload.classes.*.rate_per_s": "x1"}, switches=False)
+    assert read_page(report_html(plan.in_scenario("campaign").document, study=found.to_dict())).by_id("study")
+    with pytest.raises(InvalidInput, match="made for an instance"):
+        report_html(plan.in_scenario("usual").document, study=found.to_dict())
