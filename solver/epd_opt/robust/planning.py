@@ -33,7 +33,7 @@ def plan_for_scenarios(
 ) -> Plan:
     """The fleet that is best over the scenarios of an instance, verified in each of them, or why there is none.
 
-    The clock is for the plan itself. Plans for one workload alone, to compare with, have as much time again.
+    The plan itself has seven tenths of the clock, and plans to compare it with what is left then.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def plan_for_scenarios(
     InvalidInput, SolverFailed, VerificationError
         As :func:`epd_opt.solve`.
     """
-    solver = Clocked(solver=backend(instance.solver.name), clock=clock)
+    own = Clock(_OWN_TIME * clock.left_s)
+    solver = Clocked(solver=backend(instance.solver.name), clock=own)
     aim = aim_of(instance)
 
     def task_of(resolved: Resolved) -> Task:
@@ -64,7 +65,9 @@ def plan_for_scenarios(
                 why = with_mends(why, found.raised, instance, _trials(Clock(min(clock.left_s, _MENDING_S))))
             return Plan(infeasible_document(resolve(instance), why, found.outcome, start))
         return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
-    later = Clocked(solver=solver.solver, clock=Clock(0.0 if clock.stopped else instance.solver.time_limit_s))
+    if own.stopped:
+        clock.stop()
+    later = Clocked(solver=solver.solver, clock=clock)
     singles: list[doc.SinglePlan] = []
     tariffs: list[doc.SingleTariff] = []
     if instance.workload.by_the_hour:
@@ -80,6 +83,8 @@ def plan_for_scenarios(
     return plan
 
 
+_OWN_TIME = 0.7
+"""Share of the time that a plan may take where others are made to compare it with."""
 _MENDING_S = 10.0
 """Seconds for which limits are tried."""
 
