@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from epd_opt.document import PlanDocument
 from epd_opt.instance import Instance
 from epd_opt.offering import Offering, offering_at
+from epd_opt.problem import PlanningProblem
 from epd_opt.resolve import Resolved, resolve
 
 
-def restored(document: PlanDocument, *, each: Callable[[], None] = lambda: None) -> tuple[Resolved, Offering]:
-    """The plan's instance as resolved, at the rates that the plan serves, and all that was on offer for it.
+def restored(
+    document: PlanDocument, *, each: Callable[[], None] = lambda: None, planned: bool = False
+) -> tuple[Resolved, Offering]:
+    """The plan's instance as resolved, at the rates that the plan serves, and what was on offer for it.
 
-    Where the plan chose a multiple of the demand, rates and mean rates are at that multiple. ``each`` is called again and
-    again, and may raise to end the work.
+    Where the plan chose a multiple of the demand, rates and mean rates are at that multiple.
+
+    Parameters
+    ----------
+    each : callable
+        Called again and again; may raise to end the work.
+    planned : bool
+        Whether pools that the plan does not use may be left out.
     """
+    keys = [pool.key for pool in document.pools]
+
+    def of_plan(outlines: PlanningProblem, _: Callable[[Collection[str]], PlanningProblem]) -> Collection[str]:
+        names = [candidate.key for candidate in outlines.candidates]
+        return [name for name in names if any(key == name or key.startswith(f"{name}|") for key in keys)]
+
     stated = resolve(Instance(**document.instance_document), cards=document.cards)
-    offered = offering_at(stated, document.points_for, each=each)
+    offered = offering_at(stated, document.points_for, each=each, screen=of_plan if planned else None)
     resolved = stated.at(document.multiple)
     return resolved, replace(offered, problem=replace(offered.problem, demands=resolved.demands))

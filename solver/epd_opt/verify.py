@@ -65,7 +65,7 @@ def verify(plan: Plan, *, resolved: Resolved | None = None, offered: Offering | 
 def _verify_one(document: PlanDocument, resolved: Resolved | None = None, offered: Offering | None = None) -> None:
     """Check a plan for one workload."""
     if resolved is None or offered is None:
-        again = restored(document)
+        again = restored(document, planned=True)
         resolved, offered = resolved or again[0], offered or again[1]
     broken = [
         *_multiple(document, resolved),
