@@ -131,8 +131,9 @@ def loop_pool(
 _SMOOTHEST = 0.1
 """Squared variation of gaps below which occupancy is not taken to spread less: service varies even where arrivals do
 not."""
-OVERFLOW = 0.01
-"""Probability with which the sequences in flight on a replica may outgrow its memory or its limit."""
+OVERFLOW = 0.001
+"""Probability with which the sequences in flight on a replica may outgrow its memory or its limit, at an instant. Prompts
+that lose their memory are read again, which may go on for minutes (docs/queueing.md)."""
 
 
 def _usable(room: float, one: float, spread: float) -> float:
