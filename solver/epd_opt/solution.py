@@ -79,7 +79,7 @@ def route(formulation: Formulation, counts: Mapping[int, int], backend: Backend,
 def _routed(
     formulation: Formulation, counts: Mapping[int, int], backend: Backend, settings: Settings, *, relative: float
 ) -> Solution | None:
-    """As :func:`route`, with rows that hold to a share of their fixed part."""
+    """As :func:`route`, with rows that hold to a share of their fixed part; hand-overs, which have none, add up."""
     sets, v = formulation.sets, formulation.variables
     fixed = {v.replicas[k]: float(counts.get(k, 0)) for k in range(len(sets.candidates))}
     fixed |= {v.open[k]: float(k in counts) for k in range(len(sets.candidates))}
@@ -98,7 +98,8 @@ def _routed(
             continue
         constant = row.constant + sum(c * fixed[variable] for variable, c in terms.items() if variable in fixed)
         left = [(renamed[variable], c) for variable, c in terms.items() if variable in renamed]
-        tolerance = 0.0 if row.sense == pulp.LpConstraintEQ else max(1e-7, relative * abs(constant))
+        sized = row.sense != pulp.LpConstraintEQ and any(variable in fixed for variable in terms)
+        tolerance = max(1e-7, relative * abs(constant)) if sized else 0.0
         model.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(left), row.sense, row.name, -constant + tolerance))
     outcome = backend.solve(model, settings)
     if outcome.values is None or outcome.termination != "optimal":

@@ -82,6 +82,30 @@ def test_routing_takes_the_least_energy() -> None:
     assert [(pool.candidate.key, pool.serves()) for pool in found.pools] == [("mild", pytest.approx({"chat": 4.0}))]
 
 
+@pytest.mark.parametrize("swift", ["a-strict", "z-strict"])
+def test_small_flows_beside_large_ones_add_up(swift: str) -> None:
+    """What few requests do that arrive early is what their ways carry, however many arrive late."""
+    few, rest = [Row(kind="work", load=(("chat", 0.5),))], [Row(kind="work", load=(("chat", 1e-4),))]
+    problem = planning_problem(
+        {"chat": 4000.0},
+        [
+            candidate("early", [arc("chat", "encoded", "prefilled", to=(FAST, 0))], few),
+            candidate("late", [arc("chat", "encoded", "prefilled", to=(FAST, 1))], rest),
+            candidate("patient", [arc("chat", "prefilled", "done", given=(FAST, 1))], rest),
+            candidate(swift, [arc("chat", "prefilled", "done", given=(FAST, 0))], rest),
+        ],
+        [offer("a")],
+    )
+    found = routed(problem, early=1, late=1, patient=1, **{swift: 1})
+    assert found is not None
+    carried = dict.fromkeys(range(len(found.pools)), 0.0)
+    for way in found.ways["chat"]:
+        for p, _ in way.steps:
+            carried[p] += way.rate
+    for p, pool in enumerate(found.pools):
+        assert carried[p] == pytest.approx(pool.serves()["chat"], rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(3000, 3020))
 def test_routes_carry_exactly_the_flows(seed: int) -> None:
     """On random problems, ways add up to each class's rate and to each pool's flow, and keep the order of stages."""
