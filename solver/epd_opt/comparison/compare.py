@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -73,10 +73,18 @@ def _effect(name: str, before: DeviceUse | None, after: DeviceUse | None) -> doc
 
 
 def _labels(files: Sequence[str]) -> list[str]:
-    """File names, with their folders where those are needed to tell them apart, and numbered where nothing does."""
-    short = [PurePath(file).name for file in files]
-    named = [file if short.count(name) > 1 else name for name, file in zip(short, files, strict=True)]
+    """File names, with as many folders as tell different files apart, and numbered where the file is the same."""
+    named = [_shortest(file, set(files) - {file}) for file in files]
     return [name if named.count(name) == 1 else f"{name} ({named[: i + 1].count(name)})" for i, name in enumerate(named)]
+
+
+def _shortest(file: str, others: Collection[str]) -> str:
+    """The shortest end of a path that no other one has."""
+    parts = PurePath(file).parts
+    for count in range(1, len(parts)):
+        if all(PurePath(other).parts[-count:] != parts[-count:] for other in others):
+            return str(PurePath(*parts[-count:]))
+    return file
 
 
 def _plan(plan: PlanDocument, label: str, file: str) -> doc.ComparedPlan:
