@@ -98,11 +98,13 @@ def loop_pool(
         )
     spread = dispersion(loop, max(level, loop.step), chosen.burst_share, max(_SMOOTHEST, *(c.scv for c in classes)))
     sequences = float(chosen.batch or engine.max_sequences * cut.attention_data)
+    overflow = OVERFLOW if prefills else OVERFLOW_OF_DECODE
+    each, free = spread / cut.attention_data, draft.memory - draft.peak
     loop = replace(
         loop,
         classes=tuple(classes),
-        memory_bytes=cut.attention_data * _usable(draft.memory - draft.peak, largest_held, spread / cut.attention_data),
-        max_sequences=_usable(sequences, 1.0, spread),
+        memory_bytes=cut.attention_data * _usable(free, largest_held, each, overflow),
+        max_sequences=_usable(sequences, 1.0, spread, overflow),
     )
     waiting = [] if draft.encoding is None else [draft.encoding]
     if prompts:
@@ -131,16 +133,16 @@ def loop_pool(
 _SMOOTHEST = 0.1
 """Squared variation of gaps below which occupancy is not taken to spread less: service varies even where arrivals do
 not."""
-OVERFLOW = 0.001
-"""Probability with which the sequences in flight on a replica may outgrow its memory or its limit, at an instant. Prompts
-that lose their memory are read again, which may go on for minutes (docs/queueing.md)."""
+OVERFLOW, OVERFLOW_OF_DECODE = 0.01, 0.001
+"""Probability with which the sequences in flight on a replica may outgrow its memory or its limit, at an instant. Where KV
+caches arrive ready, no time is planned for prompts that lose theirs and must be read (docs/queueing.md)."""
 
 
-def _usable(room: float, one: float, spread: float) -> float:
+def _usable(room: float, one: float, spread: float, overflow: float) -> float:
     """What the mean may fill of ``room`` when a sequence takes ``one`` of it and sequences spread by ``spread``."""
     if room <= 0.0 or one <= 0.0:
         return max(room, 0.0) or 1e-9
-    return room * memory_headroom(memory_bytes=room, sequence_bytes=one, dispersion=spread, probability=OVERFLOW)
+    return room * memory_headroom(memory_bytes=room, sequence_bytes=one, dispersion=spread, probability=overflow)
 
 
 def _hops(draft: Draft, loop: Loop, chosen: Settings, *, prefills: bool) -> Iterator[Hop]:
