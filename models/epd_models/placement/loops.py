@@ -99,11 +99,11 @@ def loop_pool(
     spread = dispersion(loop, max(level, loop.step), chosen.burst_share, max(_SMOOTHEST, *(c.scv for c in classes)))
     sequences = float(chosen.batch or engine.max_sequences * cut.attention_data)
     overflow = OVERFLOW if prefills else OVERFLOW_OF_DECODE
-    each, free = spread / cut.attention_data, draft.memory - draft.peak
+    each, room = spread / cut.attention_data, draft.memory - draft.peak
     loop = replace(
         loop,
         classes=tuple(classes),
-        memory_bytes=cut.attention_data * _usable(free, largest_held, each, overflow),
+        memory_bytes=cut.attention_data * _usable(room, largest_held, each, overflow),
         max_sequences=_usable(sequences, 1.0, spread, overflow),
     )
     waiting = [] if draft.encoding is None else [draft.encoding]
