@@ -67,7 +67,7 @@ def plan_for_scenarios(
         return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
     if own.stopped:
         clock.stop()
-    later = Clocked(solver=solver.solver, clock=clock)
+    later = Clocked(solver=solver.solver, clock=Clock((1.0 - _CHECKING) * clock.left_s))
     singles: list[doc.SinglePlan] = []
     tariffs: list[doc.SingleTariff] = []
     if instance.workload.by_the_hour:
@@ -83,8 +83,8 @@ def plan_for_scenarios(
     return plan
 
 
-_OWN_TIME = 0.7
-"""Share of the time that a plan may take where others are made to compare it with."""
+_OWN_TIME, _CHECKING = 0.7, 0.2
+"""Shares of the time: that a plan may take where others are made to compare it with, and of what is left then, for checks."""
 _MENDING_S = 10.0
 """Seconds for which limits are tried."""
 
