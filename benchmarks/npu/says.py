@@ -99,12 +99,14 @@ def fleets(tables: Tables) -> str:
     )
     atom = find(tables["fleets"], npu="RBLN-ATOM-Max-CA25")
     mixed, single = (row for row in tables["shipped"] if row["instance"] == "gpu-or-npu")
+    both = any("Gaudi3" not in pool for pool in mixed["fleet"])
+    left = "read everything and both write" if both else "read and write everything"
     return f"""What decides is not who has bandwidth but who is *relatively* better at which stage. Gaudi 3 costs {per_cent((list_price("Gaudi3", False) or 0.0) / (list_price(H200, False) or 1.0))} of an H200, reads
 {per_cent(reads)} as fast and, cut over four devices, writes {per_cent(writes)} as fast, so it is the better reader. For the 8B model, which fits one device, the
 handicap goes: REBEL100 as efficient as a GPU at 15,000 USD beside H200 costs {change(_pair(tables, H200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, H200, SMALL))} than H200 alone writing, {change(_reverse(tables, H200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, H200, SMALL))} reading; beside
 B200 {change(_pair(tables, B200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, B200, SMALL))} and {change(_reverse(tables, B200, REBEL, SMALL, npu_price=15000.0, as_gpu=True), _alone(tables, B200, SMALL))}. Gaudi 3 doing everything costs {change(find(tables["fleets"], way="one vendor", gpu="Gaudi3", model=None), _pair(tables, H200))} than H200 with Gaudi 3 on the 70B model: where the
 second vendor is cheap enough to write, ask whether it should read, too. Left to choose (`instances/gpu-or-npu.yaml`, two classes of
-requests), the planner lets Gaudi 3 read everything and both write, for {mixed["usd_per_hour"]:.2f} $/h against {single["usd_per_hour"]:.2f} with H200 alone.
+requests), the planner lets Gaudi 3 {left}, for {mixed["usd_per_hour"]:.2f} $/h against {single["usd_per_hour"]:.2f} with H200 alone.
 
 With images, H200 that encode in a pool and read, with Gaudi 3 that write, cost {change(_pair(tables, H200, model=IMAGES), _alone(tables, H200, IMAGES))} than H200 alone; B200 encoding beside the language model
 beat every split ({more(_pair(tables, B200, model=IMAGES), _alone(tables, B200, IMAGES))} with Gaudi 3).
