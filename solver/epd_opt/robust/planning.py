@@ -84,7 +84,7 @@ def plan_for_scenarios(
 
 
 _OWN_TIME, _CHECKING = 0.7, 0.2
-"""Shares of the time: that a plan may take where others are made to compare it with, and of what is left then, for checks."""
+"""Shares of the time: for a plan where others are made to compare it with, and of what is left then, for checks."""
 _MENDING_S = 10.0
 """Seconds for which limits are tried."""
 
