@@ -22,7 +22,7 @@ from epd_opt.accounting import (
     total_usd_per_hour,
 )
 from epd_opt.backends import Outcome
-from epd_opt.bound import proved_bound
+from epd_opt.bound import counts_as_proved, proved_bound
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.economics import prices_dated, served, tariffs, unit_costs
 from epd_opt.instance import Instance, instance_sha256
@@ -63,7 +63,8 @@ def feasible_document(resolved: Resolved, found: Found, solution: Solution, star
         searched = searched.model_copy(update={"bound_usd_per_request": min(least, cost / requests)})
         bound = min(least * requests, cost)
         gap = 0.0 if cost == 0.0 else (cost - bound) / cost
-    proved = (outcome.termination == "optimal" and unchanged and bounding is found) or gap <= resolved.instance.solver.gap
+    wanted = resolved.instance.solver.gap
+    proved = (counts_as_proved(outcome, gap - wanted) and unchanged and bounding is found) or gap <= wanted
     if found.proved is not None:
         proved = found.proved and (unchanged or found.goodput is not None)
     standing = standing_pools(problem, solution)

@@ -14,6 +14,16 @@ _ROUNDING = 1e-6
 """Share of the common amount by which a solver's bound may stand too high from arithmetic alone."""
 
 
+def counts_as_proved(outcome: Outcome, excess: float) -> bool:
+    """Whether a solver's proof is one of cost: not where ties, which weigh as the dearest device on offer does, leave much
+    more of a gap than they do where prices are of one size. ``excess`` is the gap beyond the one asked for."""
+    return outcome.termination == "optimal" and excess <= _HIDDEN_BY_TIES
+
+
+_HIDDEN_BY_TIES = 2e-3
+"""Gap that ties may leave between a cost and its bound."""
+
+
 def proved_bound(formulation: Formulation, outcome: Outcome, cost: float, *, whole: bool = True) -> tuple[float, float]:
     """Bound on the hourly cost of every plan, and the relative gap of this one.
 

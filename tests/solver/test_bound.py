@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import epd_opt
 from epd_models.row import Row
 from epd_opt.backends import Outcome
 from epd_opt.bound import proved_bound
 from epd_opt.formulation import Formulation, build
 from epd_opt.problem import Offer
+from support.documents import measured
 from support.problems import arc, candidate, offer, planning_problem, random_problem
 from support.solving import solved
 
@@ -83,3 +85,14 @@ def test_optima_are_proved(seed: int) -> None:
     if found is not None:
         assert found.bound <= found.usd_per_hour
         assert found.bound == pytest.approx(found.usd_per_hour, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize(("dearest", "status"), [(9.0, "optimal"), (1e9, "feasible")])
+def test_ties_that_outweigh_the_cost_prove_nothing(dearest: float, status: str) -> None:
+    """Ties weigh as the dearest price on offer does; where that leaves no bound worth the name, the plan is not proved."""
+    document = measured()
+    document["devices"].append({"sku": "dear", "price": {"usd_per_hour": dearest}})
+    document["workers"].append({**document["workers"][1], "name": "dear whole", "sku": "dear"})
+    plan = epd_opt.solve(document)
+    assert plan.status == status
+    assert (plan.cost.gap > 0.1) == (status == "feasible")

@@ -11,7 +11,7 @@ from typing import Any
 from epd_opt import document as doc
 from epd_opt.accounting import Holding, pool_units, total_usd_per_hour
 from epd_opt.assemble import device_uses, plan_document, standing_pools, what_serves
-from epd_opt.bound import proved_bound, proved_over_occasions
+from epd_opt.bound import counts_as_proved, proved_bound, proved_over_occasions
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument
 from epd_opt.economics import Served as Service
 from epd_opt.economics import prices_dated, unit_costs
@@ -55,7 +55,7 @@ def robust_document(
     value, expected = measured(aim, costs), measured(Aim(), costs)
     bound, gap = _proved(found, aim, singles, value)
     wanted = instance.solver.gap
-    proved = (found.outcome.termination == "optimal" and found.unchanged and found.whole) or gap <= wanted
+    proved = (counts_as_proved(found.outcome, gap - wanted) and found.unchanged and found.whole) or gap <= wanted
     pools, sized_by = _standing(found, results, held)
     requests = math.fsum(s.scene.case.weight * requests_per_hour(s.scene.offered.problem) for s in found.served)
     lower = bound if aim.minimise == "expected_cost" else _alone(singles, found, Aim(held_share=aim.held_share), expected)

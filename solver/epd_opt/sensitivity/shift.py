@@ -129,12 +129,22 @@ def dimension(path: str, values: Iterable[Any], document: Mapping[str, Any], *, 
         raise UsageError(f"--vary {path}: expected at least one value")
     moved = Dimension(path=path, values=tuple(unique), scaled=scaled)
     if not moved.numeric:
+        _check_texts(path, unique, document)
         return moved
     whole = _whole_only(moved, document)
     whole |= not scaled and _counts(path) and all(isinstance(value, int) for value in unique)
     if whole and not scaled:
         unique = list(dict.fromkeys(round(value) for value in unique))
     return Dimension(path=path, values=tuple(unique), scaled=scaled, whole=whole)
+
+
+def _check_texts(path: str, values: Iterable[Any], document: Mapping[str, Any]) -> None:
+    """Refuse texts where a number is stated, such as a range that is none."""
+    for address, stated in get(document, path):
+        text = next((value for value in values if isinstance(value, str)), None)
+        if text is not None and isinstance(stated, (int, float)) and not isinstance(stated, bool):
+            message = f"found {shown(text)}; expected numbers, low:high or low:high:points, all finite"
+            raise InvalidInput([Problem(file=f"--vary {path}", path=address, message=message)])
 
 
 def _whole_only(moved: Dimension, document: Mapping[str, Any]) -> bool:
