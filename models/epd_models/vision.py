@@ -327,7 +327,7 @@ def _anyres(tower: VisionTower, width: int, height: int, max_tokens: int | None)
 
 
 def _cross_tiles(tower: VisionTower, width: int, height: int, max_tokens: int | None) -> ImageLoad:
-    """Pad to all tiles whatever the size; the language model reads one placeholder and attends across (Llama 3.2)."""
+    """Pad to all tiles whatever the size; the language model reads one image token and attends across (Llama 3.2)."""
     numbers = tower.rule_parameters
     return ImageLoad(tokens=1, positions=int(numbers["max_tiles"] * numbers["positions_per_tile"]))
 

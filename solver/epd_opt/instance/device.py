@@ -66,6 +66,10 @@ def _card(value: object) -> object:
     return value
 
 
+Card = Annotated[Mapped, BeforeValidator(_card), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
+"""The keys of a card, or the path to one."""
+
+
 def _hide_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
@@ -93,25 +97,11 @@ class DeviceEntry(Part):
     host_cores: PositiveCount | None = Field(default=None, description="CPU cores per server for image processing.")
     power_w: Positive | None = Field(default=None, description="Nameplate power of one sold unit, watts.")
     idle_power_w: NonNegative | None = Field(default=None, description="Idle power of one sold unit, watts.")
-    card: (
-        Annotated[
-            Mapped,
-            BeforeValidator(_card),
-            WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
-        ]
-        | None
-    ) = Field(
+    card: Card | None = Field(
         default=None,
         description="Keys of a device card that override the catalogue's, or a complete card, or the path to one.",
     )
-    coefficients: (
-        Annotated[
-            Mapped,
-            BeforeValidator(_card),
-            WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
-        ]
-        | None
-    ) = Field(
+    coefficients: Card | None = Field(
         default=None,
         description="Fitted shares and overheads by engine that override the card's, or the path of a coefficients card, as "
         "`epd-opt calibrate` writes it.",

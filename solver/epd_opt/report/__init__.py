@@ -10,7 +10,6 @@ from pydantic import BaseModel, ValidationError
 
 from epd_opt.document import PlanDocument
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.instance import Instance, instance_sha256
 from epd_opt.report.page import Studies, page
 from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.sensitivity.document import BREAK_EVEN_SCHEMA, STUDY_SCHEMA, BreakEvenDocument, StudyDocument
@@ -103,9 +102,9 @@ def _read(kind: type[_Document], source: Source, what: str, schema: str) -> _Doc
 
 
 def _same_instance(document: PlanDocument, found: str, source: Source | None, what: str) -> None:
-    """Figures of different instances must not stand on one page; a scenario of an instance counts as the instance."""
+    """Figures of different instances must not stand on one page."""
     made = document.provenance.instance_sha256
-    if found not in (made, instance_sha256(Instance(**document.instance_document))):
+    if found != made:
         message = f"made for an instance with the hash {found[:12]}, the plan is for {made[:12]}"
         raise InvalidInput([Problem(file=_file(source, what), path="instance_sha256", message=message, hint=_HINTS[what])])
 
