@@ -45,4 +45,4 @@ def test_the_table_is_that_of_its_plans() -> None:
 def test_the_scenarios_on_the_page_are_valid() -> None:
     """What the page shows of an instance reads as part of one."""
     (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.S | re.M)
-    Instance(**measured(**YAML(typ="safe").load(text)))
+    assert Instance(**measured(**YAML(typ="safe").load(text))).scenarios

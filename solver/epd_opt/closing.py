@@ -18,9 +18,10 @@ from epd_opt.pipeline import solve
 from epd_opt.plan import Plan
 from epd_opt.reading import complaining_in_place, read
 from epd_opt.render import view_text
+from epd_opt.restore import resolved_plan
 from epd_opt.scenarios import demand_one_case
 from epd_opt.simulate import Simulation, simulate
-from epd_opt.simulate.fleet import resolved_plan, stated_targets
+from epd_opt.simulate.fleet import stated_targets
 from epd_opt.simulate.table import simulation_view
 from epd_opt.tables import ruled
 from epd_opt.wording import printable, significant

@@ -1,35 +1,57 @@
-"""Whether a plan may be bought from: its counts and costs hang together, and every device has a price or is owned."""
+"""Whether a plan is what was planned: its counts and costs hang together, and every device has a price or is owned."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from epd_opt._version import __version__
 from epd_opt.document import HOURS_PER_MONTH, PlanDocument, Pool
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.instance import Instance
-from epd_opt.resolve import Resolved, resolve
+from epd_opt.instance import instance_sha256
+from epd_opt.resolve import Resolved
+from epd_opt.restore import stated_in
+from epd_opt.scenarios import cases
 
 _RELATIVE = 1e-6
 _RENTS = ("rent", "spot", "reserved")
 """Ways to pay in which a unit costs the same whatever it does."""
 
 
-def demand_consistent(document: PlanDocument) -> None:
-    """Refuse a plan that was changed by hand and does not add up any more.
+def demand_consistent(document: PlanDocument, file: str = "") -> None:
+    """Refuse a plan that was changed by hand and does not add up any more; one without a fleet has nothing to add up.
+
+    Parameters
+    ----------
+    file : str
+        Where it was read, for complaints.
 
     Raises
     ------
     InvalidInput
         With every count and cost that does not follow from the others.
     """
-    resolved = resolve(Instance(**document.instance_document), cards=document.cards)
-    problems = [
-        Problem(path=path, message=message, hint="the plan was changed: solve its instance again")
-        for path, message in [*_counts(document, resolved), *_units(document, resolved), *_costs(document)]
+    if document.cost is None:
+        return
+    resolved = stated_in(document)
+    found = [
+        *_instance(document, resolved),
+        *_counts(document, resolved),
+        *_units(document, resolved),
+        *_costs(document),
+        *_rates(document, resolved),
     ]
+    hint = "the plan was changed: solve its instance again"
+    problems = [Problem(file=file, path=path, message=message, hint=hint) for path, message in found]
     if problems:
         raise InvalidInput(problems)
+
+
+def _instance(document: PlanDocument, resolved: Resolved) -> Iterator[tuple[str, str]]:
+    """The instance against the one that was planned, where this version would have written it alike."""
+    made = document.provenance
+    if made.epd_opt == __version__ and made.instance_sha256 != instance_sha256(resolved.instance):
+        yield "instance_document", "is not the instance that was planned"
 
 
 def _counts(document: PlanDocument, resolved: Resolved) -> Iterator[tuple[str, str]]:
@@ -79,6 +101,21 @@ def _costs(document: PlanDocument) -> Iterator[tuple[str, str]]:
         yield "cost.usd_per_hour", f"found {cost.usd_per_hour:g}, the devices cost {devices:g}"
     if not _close(cost.usd_per_month, HOURS_PER_MONTH * cost.usd_per_hour):
         yield "cost.usd_per_month", f"found {cost.usd_per_month:g}, expected {HOURS_PER_MONTH:g} hours"
+
+
+def _rates(document: PlanDocument, resolved: Resolved) -> Iterator[tuple[str, str]]:
+    """Requests on the routes of classes against those that the instance sends; scenarios against the instance's."""
+    if document.scenarios is not None or resolved.instance.scenarios or resolved.instance.workload.by_the_hour:
+        planned = [result.name for result in document.scenarios or ()]
+        stated = [case.name for case in cases(resolved.instance)]
+        if sorted(planned) != sorted(stated):
+            yield "scenarios", f"found {'; '.join(planned) or 'none'}, the instance has {'; '.join(stated) or 'none'}"
+        return
+    for request in resolved.at(document.multiple).requests:
+        result = document.classes.get(request.name)
+        routed = math.fsum(route.rate_per_s for route in result.routes) if result is not None else 0.0
+        if not _close(routed, request.rate):
+            yield f"classes.{request.name}.routes", f"found {routed:g} requests/s, the instance sends {request.rate:g}"
 
 
 def _close(a: float, b: float) -> bool:

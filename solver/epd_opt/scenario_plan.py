@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 from epd_opt.document import HOURS_PER_MONTH, DeviceUse, PlanDocument, Pool, ScenarioResult
 from epd_opt.errors import UsageError
 from epd_opt.hours import hours_of
-from epd_opt.instance import HOURS, Instance
+from epd_opt.instance import HOURS, Instance, instance_sha256
 from epd_opt.problem import Aim, measured
 from epd_opt.scenarios import Case, cases, hired_entries
 
@@ -25,7 +26,7 @@ def demand_one_workload(document: PlanDocument) -> None:
     """
     if document.hours is not None:
         raise UsageError(
-            f"demand goes by the hour ({_names(document, '; ')}), and each group of hours runs other units: take one, "
+            f"demand goes by the hour ({_names(document)}), and each group of hours runs other units: take one, "
             "with --scenario HOURS or plan.in_scenario(HOURS)"
         )
     if document.scenarios is not None:
@@ -35,8 +36,9 @@ def demand_one_workload(document: PlanDocument) -> None:
         )
 
 
-def _names(document: PlanDocument, between: str = ", ") -> str:
-    return between.join(result.name for result in document.scenarios or ())
+def _names(document: PlanDocument) -> str:
+    """Names of groups of hours have commas of their own."""
+    return "; ".join(result.name for result in document.scenarios or ())
 
 
 def in_scenario(document: PlanDocument, name: str) -> PlanDocument:
@@ -49,7 +51,9 @@ def in_scenario(document: PlanDocument, name: str) -> PlanDocument:
     """
     if name not in {result.name for result in document.scenarios or ()}:
         has = f"has {_names(document)}" if document.scenarios else "is for one workload, without scenarios"
-        raise UsageError(f"found the scenario {name!r}; the plan {has}")
+        near = get_close_matches(name, [result.name for result in document.scenarios or ()], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"--scenario: found {name!r}; the plan {has}{hint}")
     result = _named(document, name)
     if not result.targets_met:
         raise UsageError(
@@ -96,6 +100,7 @@ def view(document: PlanDocument, name: str) -> PlanDocument:
             "unit_costs": result.unit_costs,
             "warnings": [*document.warnings, *result.warnings],
             "instance_document": case.instance.document(),
+            "provenance": document.provenance.model_copy(update={"instance_sha256": instance_sha256(case.instance)}),
             "scenarios": None,
             "robust": None,
             "hours": None,

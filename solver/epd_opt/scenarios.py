@@ -86,7 +86,7 @@ def one_case(instance: Instance, scenario: str | None) -> Instance:
         return instance
     found = {case.name: case.instance for case in cases(instance)}
     if scenario not in found:
-        has = f"it has {', '.join(found)}" if found else "it has none"
+        has = f"it has {'; '.join(found)}" if found else "it has none"
         raise UsageError(f"--scenario {scenario}: the instance has no such scenario; {has}")
     return found[scenario].from_origin(instance.origin)
 

@@ -239,12 +239,12 @@ def test_the_schema_is_valid_and_describes_every_field() -> None:
 )
 def test_the_schema_accepts_good_documents(good: dict[str, Any]) -> None:
     """What can be read passes the JSON Schema."""
-    jsonschema.validate(good, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(good)) == []
 
 
 def test_the_schema_accepts_what_instances_write() -> None:
     """The resolved document passes the JSON Schema."""
-    jsonschema.validate(read(PHOTOS).document(), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(read(PHOTOS).document())) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import epd_opt
-from epd_opt.simulate.fleet import resolved_plan
+from epd_opt.restore import resolved_plan
 from epd_opt.simulate.run import Run, run
 
 WAYS = {

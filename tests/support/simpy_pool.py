@@ -14,9 +14,10 @@ import simpy
 
 from epd_opt.offering import loads_of
 from epd_opt.plan import Plan
+from epd_opt.restore import resolved_plan
 from epd_opt.simulate.arrivals import Arrival
 from epd_opt.simulate.clock import Clock
-from epd_opt.simulate.fleet import Fleet, resolved_plan
+from epd_opt.simulate.fleet import Fleet
 from epd_opt.simulate.job import Job
 from epd_opt.simulate.lane import SEQUENCE_S
 from epd_opt.simulate.sizing import Sizing

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from epd_opt.consistent import demand_consistent
 from epd_opt.errors import InvalidInput, Problem
 from epd_opt.plan import Plan
 from epd_opt.strict import document_in
@@ -23,11 +24,12 @@ def load_plan(source: str, scenario: str | None = None) -> Plan:
     Raises
     ------
     InvalidInput
-        It is missing or not a plan.
+        It is missing, not a plan, or one that was changed by hand and does not add up any more.
     UsageError
         It has no such scenario.
     """
     plan = _loaded(source)
+    demand_consistent(plan.document, "<stdin>" if source == "-" else source)
     return plan if scenario is None else plan.in_scenario(scenario)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from epd_opt.consistent import demand_consistent
 from epd_opt.document import PLAN_SCHEMA
 from epd_opt.errors import UsageError
 from epd_opt.instance import Instance
@@ -25,7 +26,7 @@ def plan_or_instance(
     Raises
     ------
     InvalidInput
-        It is neither.
+        It is neither, or a plan that was changed by hand and does not add up any more.
     UsageError
         Values are to be changed in a plan.
     """
@@ -42,6 +43,7 @@ def plan_or_instance(
             return read(stream, overrides)
     if plan is None:
         return read(source, overrides)
+    demand_consistent(plan.document, "" if isinstance(source, Mapping) else "<stdin>" if str(source) == "-" else str(source))
     if overrides:
         raise UsageError("--set changes an instance, and this is a plan; solve and explain its instance instead")
     return plan

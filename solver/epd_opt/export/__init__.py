@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from epd_opt.consistent import demand_consistent
 from epd_opt.document import PlanDocument
 from epd_opt.errors import UsageError
-from epd_opt.export.consistent import demand_consistent
 from epd_opt.export.exported import Exported
 from epd_opt.export.table import BILLS, BINARY, EXPORTERS
 from epd_opt.scenario_plan import demand_one_workload

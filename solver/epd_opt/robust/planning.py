@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from epd_opt import document as doc
 from epd_opt.assemble import infeasible_document, stopped_document
@@ -17,7 +19,7 @@ from epd_opt.robust.assemble import robust_document
 from epd_opt.robust.hours import beside_single_tariffs
 from epd_opt.robust.mends import with_mends
 from epd_opt.robust.scene import scenes_of
-from epd_opt.robust.search import NoFleet, best_fleet
+from epd_opt.robust.search import FleetFound, NoFleet, best_fleet
 from epd_opt.robust.singles import single_plans
 from epd_opt.search import Task
 from epd_opt.verify import verify
@@ -33,7 +35,8 @@ def plan_for_scenarios(
 ) -> Plan:
     """The fleet that is best over the scenarios of an instance, verified in each of them, or why there is none.
 
-    The plan itself has seven tenths of the clock, and plans to compare it with what is left then.
+    Once there is a plan, it has seven tenths of the time left after gathering candidates, and plans to compare it with what
+    is left then.
 
     Parameters
     ----------
@@ -46,18 +49,25 @@ def plan_for_scenarios(
     InvalidInput, SolverFailed, VerificationError
         As :func:`epd_opt.solve`.
     """
-    own = Clock(_OWN_TIME * clock.left_s)
-    solver = Clocked(solver=backend(instance.solver.name), clock=own)
+    solver = Clocked(solver=backend(instance.solver.name), clock=clock)
     aim = aim_of(instance)
 
-    def task_of(resolved: Resolved) -> Task:
-        return Task.of(resolved, solver, say)
+    def task_of(resolved: Resolved, within: Clock = clock) -> Task:
+        return Task.of(resolved, replace(solver, clock=within), say)
 
     try:
         scenes = scenes_of(instance, task_of)
-        found = best_fleet(scenes, aim, task_of(scenes.each[0].resolved).means)
     except OutOfTime:
         return Plan(stopped_document(resolve(instance), out_of_time(solver), start))
+    found: FleetFound | NoFleet = NoFleet()
+    for share in (_OWN_TIME, 1.0):
+        own = Clock(share * clock.left_s)
+        with contextlib.suppress(OutOfTime):
+            found = best_fleet(scenes, aim, task_of(scenes.each[0].resolved, own).means)
+        if own.stopped:
+            clock.stop()
+        if isinstance(found, FleetFound) or found.why is not None or clock.left_s == 0.0:
+            break
     if isinstance(found, NoFleet):
         if found.why is not None:
             why = found.why
@@ -65,16 +75,14 @@ def plan_for_scenarios(
                 why = with_mends(why, found.raised, instance, _trials(Clock(min(clock.left_s, _MENDING_S))))
             return Plan(infeasible_document(resolve(instance), why, found.outcome, start))
         return Plan(stopped_document(resolve(instance), found.outcome or out_of_time(solver), start))
-    if own.stopped:
-        clock.stop()
-    later = Clocked(solver=solver.solver, clock=Clock((1.0 - _CHECKING) * clock.left_s))
+    later = Clock((1.0 - _CHECKING) * clock.left_s)
     singles: list[doc.SinglePlan] = []
     tariffs: list[doc.SingleTariff] = []
     if instance.workload.by_the_hour:
-        means = Task.of(scenes.each[0].resolved, later, say).means
+        means = task_of(scenes.each[0].resolved, later).means
         found, tariffs, note = beside_single_tariffs(scenes, found, means)
     else:
-        singles, note = single_plans(instance, scenes, lambda resolved: Task.of(resolved, later, say), start)
+        singles, note = single_plans(instance, scenes, lambda resolved: task_of(resolved, later), start)
     document = robust_document(
         instance, found, aim, singles=singles, single_tariffs=tariffs, reduced=scenes.reduced, note=note, start=start
     )

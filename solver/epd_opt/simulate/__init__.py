@@ -9,10 +9,10 @@ from pathlib import Path
 
 from epd_opt.errors import InvalidInput, Problem, UsageError
 from epd_opt.plan import Plan
+from epd_opt.restore import resolved_plan
 from epd_opt.scenario_plan import demand_one_workload
 from epd_opt.simulate.arrivals import Arrival, checked
 from epd_opt.simulate.failures import Failure, parse_failure
-from epd_opt.simulate.fleet import resolved_plan
 from epd_opt.simulate.report import simulation_document
 from epd_opt.simulate.router import Policy
 from epd_opt.simulate.run import run

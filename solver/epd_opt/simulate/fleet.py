@@ -12,12 +12,10 @@ from epd_models.placement import NotBuildable
 from epd_models.placement.replica import Replica, built_replica
 from epd_models.pool import Settings
 from epd_models.workload import Targets
-from epd_opt._version import __version__
 from epd_opt.document import PlanDocument, Pool
 from epd_opt.errors import InvalidInput, Problem
-from epd_opt.instance import Instance
 from epd_opt.offering import context_of, loads_of
-from epd_opt.resolve import Resolved, resolve
+from epd_opt.resolve import Resolved
 from epd_opt.simulate.clock import Clock
 from epd_opt.simulate.encoders import EncoderBank
 from epd_opt.simulate.job import Job
@@ -365,22 +363,6 @@ class Fleet:
 
 def _broken(pool: str, why: str) -> InvalidInput:
     return InvalidInput([Problem(path=f"pools.{pool}", message=why, hint="solve the instance again")])
-
-
-def resolved_plan(document: PlanDocument) -> Resolved:
-    """The instance of a plan at the rates that it serves, with the cards that it was made with.
-
-    Raises
-    ------
-    InvalidInput
-        They cannot be read: the plan was changed, or made by a version that wrote them in another way.
-    """
-    try:
-        return resolve(Instance(**document.instance_document), cards=document.cards).at(document.multiple)
-    except InvalidInput as error:
-        made = document.provenance.epd_opt
-        origin = "the plan was changed" if made == __version__ else f"epd-opt {made} made the plan, this is {__version__}"
-        raise InvalidInput([replace(each, hint=f"{origin}: solve its instance again") for each in error.problems]) from None
 
 
 def stated_targets(resolved: Resolved) -> dict[str, Targets]:

@@ -15,6 +15,7 @@ from epd_opt import InvalidInput
 from epd_opt.explain import plan_or_instance
 from epd_opt.export import export
 from epd_opt.report import report_html
+from support.commands import Run
 from support.documents import day, measured
 
 Document = dict[str, Any]
@@ -43,6 +44,8 @@ def big(document: Document) -> Document:
         (lambda d: d["instance_document"]["devices"][0]["price"].update(usd_per_hour=99), "devices.big.usd_per_hour"),
         (lambda d: d["cost"].update(usd_per_hour=1.0), "cost.usd_per_hour"),
         (lambda d: d["cost"].update(usd_per_month=1.0), "cost.usd_per_month"),
+        (lambda d: d["classes"]["chat"].update(routes=[]), "classes.chat.routes"),
+        (lambda d: d["instance_document"]["workload"]["classes"][0].update(rate_per_s=9), "instance_document"),
         (lambda d: d["instance_document"]["devices"][0]["price"].update(usd_per_hour=-1), "devices.big.price.usd_per_hour"),
     ],
 )
@@ -94,4 +97,26 @@ def test_the_day_is_billed_and_shown_as_it_is() -> None:
     assert report_html(epd_opt.Plan.load(document).document)
     document["cost"]["usd_per_hour"] += 1.0
     with pytest.raises(InvalidInput, match=r"cost\.usd_per_hour"):
+        export(epd_opt.Plan.load(document).document, "bom-csv")
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "tariffs", "explain", "simulate", "tolerance"])
+def test_no_command_takes_a_plan_that_does_not_add_up(command: str, run: Run, tmp_path: Path) -> None:
+    """Whatever is asked of it, the file and the place are named, and nothing is answered."""
+    document = json.loads(solved("measured"))
+    document["cost"]["usd_per_hour"] = 1.0
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(document))
+    code, out, err = run(command, *[str(file)] * (2 if command == "compare" else 1))
+    assert (code, out) == (3, "")
+    assert f"{file}: cost.usd_per_hour: found 1, the devices cost" in err
+
+
+def test_the_hours_of_a_plan_are_those_of_its_instance() -> None:
+    """A day without its hours, or with other requests in them, is none."""
+    document = json.loads(solved("day"))
+    with pytest.raises(InvalidInput, match="scenarios: found none"):
+        export(epd_opt.Plan.load({**document, "scenarios": []}).document, "bom-csv")
+    document["instance_document"]["workload"]["classes"][0]["rate_per_s"] *= 2
+    with pytest.raises(InvalidInput, match="is not the instance that was planned"):
         export(epd_opt.Plan.load(document).document, "bom-csv")

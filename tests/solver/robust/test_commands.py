@@ -96,13 +96,13 @@ def test_a_command_takes_one_scenario(command: tuple[str, ...], files: tuple[str
     assert "photos" in out or command[0] == "export"
     code, out, errors = run(*arguments, "--scenario", "phtos")
     assert (code, out) == (2, "")
-    assert "chats, photos, usual" in errors
+    assert "chats; photos; usual" in errors
 
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("simulate", "PLAN"), "the plan is for several scenarios (chats, photos, usual)"),
+        (("simulate", "PLAN"), "the plan is for several scenarios (chats; photos; usual)"),
         (("report", "PLAN"), "take one of them, with --scenario NAME"),
         (("export", "PLAN", "--to", "vllm"), "take one of them, with --scenario NAME"),
         (("tolerance", "PLAN"), "take one of them, with --scenario NAME"),

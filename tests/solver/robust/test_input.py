@@ -129,5 +129,5 @@ def test_one_case_is_taken_by_its_name() -> None:
     instance = stated({"name": "usual"}, {"name": "peak", "set": {"workload.classes.chat.rate_per_s": 20}})
     assert one_case(instance, None) is instance
     assert max(r.rate_per_s for r in one_case(instance, "peak").workload.classes) == 20
-    with pytest.raises(UsageError, match="no such scenario; it has peak, usual"):
+    with pytest.raises(UsageError, match="no such scenario; it has peak; usual"):
         one_case(instance, "pek")

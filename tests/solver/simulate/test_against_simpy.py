@@ -9,8 +9,8 @@ import pytest
 
 import epd_opt
 from epd_opt.offering import loads_of
+from epd_opt.restore import resolved_plan
 from epd_opt.simulate.arrivals import drawn
-from epd_opt.simulate.fleet import resolved_plan
 from epd_opt.simulate.run import sources_of
 from support.fleets import photos, run_of
 

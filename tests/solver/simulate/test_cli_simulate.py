@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from epd_opt.instance import Instance, instance_sha256
 from epd_opt.simulate.document import simulation_json_schema
 from support.commands import Run
 from support.fleets import plan_of
@@ -61,6 +62,7 @@ def test_check_exits_with_seven_where_a_target_is_missed(simulate: Any) -> None:
 
     def harder(document: dict[str, Any]) -> None:
         document["instance_document"]["workload"]["classes"][0]["slo"]["ttft_ms"] = 13
+        document["provenance"]["instance_sha256"] = instance_sha256(Instance(**document["instance_document"]))
 
     code, _, err = simulate("--requests", "200", "--check", changed=harder)
     assert code == 7
