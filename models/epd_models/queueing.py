@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 #: Factor on Erlang's C that covers service less variable than exponential (measured, docs/queueing.md).
 _PREFACTOR = 1.6
 #: Tried values of theta * n * tau; 0 promises on the probability of waiting at all.
-_TILTS = np.array([0.0, 0.07, 0.16, 0.32, 0.55, 0.8, 1.0, 1.2])
+_TILTS = np.array([0.0, 0.07, 0.16, 0.32, 0.55, 0.8, 1.0, 1.2, 1.6, 2.2])
 #: A larger tilt gives up some of the best size to hold from less than half of it on.
 _WIDE_TILT = np.array([2.4])
 #: Fractions of the wait at which the residual service of a full pool is looked at.
@@ -508,7 +508,9 @@ def waiting_points(
         mixes, ratios = np.concatenate((mixes, np.diag(rates))), ratios + [6.0] * len(flowing)
     depth = math.log(1.0 / tail)
     search = _Search(services=flowing, rates=mixes, mix=_mixes(flowing, mixes, tau * depth), tau=tau, depth=depth)
-    sizes = [_sizes(float(whole), ratio) for whole, ratio in zip(search.whole(), ratios, strict=True)]
+    sizes = [
+        _sizes(float(whole), ratio, servers_per_replica) for whole, ratio in zip(search.whole(), ratios, strict=True)
+    ]
     longest = max(len(some) for some in sizes)
     # Shorter lists of sizes are filled up with their last one, which is then left out of the points.
     padded = np.array([np.append(some, np.full(longest - len(some), some[-1])) for some in sizes])
@@ -524,16 +526,16 @@ def waiting_points(
                 targets.append(mix * part)
     if not points:
         return []
-    chosen = _best_few(points, flowing, np.array(targets), limit)
-    return [replace(point, tail=tail, servers_per_replica=servers_per_replica) for point in chosen]
+    points = [replace(point, tail=tail, servers_per_replica=servers_per_replica) for point in points]
+    return _best_few(points, flowing, np.array(targets), limit)
 
 
-def _sizes(whole: float, ratio: float) -> Array:
-    """Pools from one server to the whole demand, ``ratio`` apart."""
-    whole = max(whole, 1.0)
+def _sizes(whole: float, ratio: float, servers_per_replica: int) -> Array:
+    """Pools from one replica to the whole demand, ``ratio`` apart, and the largest one that is smaller, in servers."""
+    whole = max(whole / servers_per_replica, 1.0)
     steps = max(2, math.ceil(math.log(whole) / math.log(ratio)) + 1)
-    smaller = np.concatenate(([1.0, 2.0, 3.0], np.round(np.geomspace(1.0, whole, steps)[:-1])))
-    return np.append(np.unique(smaller[smaller < 0.95 * whole]), whole)
+    smaller = np.concatenate(([1.0, 2.0, 3.0, math.floor(whole)], np.round(np.geomspace(1.0, whole, steps)[:-1])))
+    return servers_per_replica * np.append(np.unique(smaller[smaller < whole]), whole)
 
 
 def _best_few(
@@ -555,7 +557,8 @@ def _best_few(
     peaked = np.maximum(1.0, targets @ (means * peaks) / (targets @ means) / np.array([[p.peakedness] for p in points]))
     need = slopes[:, None] * peaked * (targets @ means) + setups[:, None]
     need = np.maximum(need, (targets @ excess / spread).T)
-    need = np.ceil(np.maximum(need, np.array([[float(point.minimum_servers)] for point in points])) - 1e-6)
+    need = np.maximum(need, np.array([[float(point.minimum_servers)] for point in points]))
+    need = np.ceil(need / points[0].servers_per_replica - 1e-6)
     best = need.min(axis=0)
     weight = np.sqrt(best / best.max())
     weight[0] = weight.sum()

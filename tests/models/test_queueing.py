@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -246,13 +247,23 @@ def test_rows_are_affine_with_loads_that_only_add() -> None:
 def test_servers_of_a_replica_share_its_rows() -> None:
     """Eight servers in one replica divide loads and setup by eight."""
     kinds, flows = services("images"), flows_of("images", 24.0)
-    alone = waiting_points(kinds, 0.2, flows, tail=0.05)
-    eight = waiting_points(kinds, 0.2, flows, tail=0.05, servers_per_replica=8)
-    for one, many in zip(alone, eight, strict=True):
+    for one in waiting_points(kinds, 0.2, flows, tail=0.05):
+        many = replace(one, servers_per_replica=8)
         for before, after in zip(one.rows(kinds), many.rows(kinds), strict=False):
             if before.kind != "minimum":
                 assert after.need(flows) == pytest.approx(before.need(flows) / 8)
         assert many.minimum_replicas == math.ceil(one.minimum_replicas / 8)
+
+
+@pytest.mark.parametrize("servers_per_replica", [1, 4])
+def test_points_are_made_for_whole_replicas(servers_per_replica: int) -> None:
+    """Where a demand takes a little more than four servers, four serve nearly all of it, one by one or four at a time."""
+    kinds, flows = services("images"), flows_of("images", 2.0)
+    points = waiting_points(kinds, 0.2, flows, tail=0.05, servers_per_replica=servers_per_replica)
+    for share, servers in ((0.95, 4), (1.0, 8)):
+        some = {name: share * rate for name, rate in flows.items()}
+        needed = [max(row.need(some) for row in point.rows(kinds)) for point in points]
+        assert 4 * (servers // 4 - 1) < min(needed) * servers_per_replica <= servers
 
 
 def test_a_burstier_class_needs_more() -> None:
