@@ -28,6 +28,7 @@ from epd_opt.problem import Aim, Demand, Limits, Occasion, Offer, PlanningProble
 from epd_opt.prune import prune
 from epd_opt.resolve import resolve
 from support.documents import measured, modelled
+from support.problems import random_problem
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
@@ -159,6 +160,7 @@ def test_variables_are_those_of_the_code() -> None:
     packed = prune(offering(resolve(Instance(**in_servers()))).problem)
     built = [build(problem), build(dataclasses.replace(problem, least_served=0.5)), build(packed)]
     built += [build(dataclasses.replace(problem, zones=3, lost_zones=1)), build(prune(offered()[0].problem))]
+    built += [build(random_problem(0))]
     names = [variable.name for one in built for variable in one.model.variables()]
     assert all(any(p.fullmatch(name) for p in patterns) for name in names)
     assert all(any(p.fullmatch(name) for name in names) for p in patterns)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -65,7 +66,29 @@ class Node:
     @property
     def all_levels(self) -> Node:
         """What stands for the node at all its levels."""
-        return Node.at(self.state, self.sender)
+        return _at_all_levels(self)
+
+    @property
+    def all_like_senders(self) -> Node:
+        """What stands for the node at all its levels and with all senders of its sender's kind."""
+        return _with_all_like_senders(self)
+
+    def may_pass_for(self, other: Node) -> bool:
+        """Whether a request here may be treated as being there: a little later, or handed over by a slower sender."""
+        if self.sender is None or other.sender is None:
+            return self == other
+        alike = (self.state, self.sender.kind) == (other.state, other.sender.kind)
+        return alike and self.sender.bandwidth >= other.sender.bandwidth and self.level <= other.level
+
+
+@lru_cache(_REMEMBERED)
+def _at_all_levels(node: Node) -> Node:
+    return Node.at(node.state, node.sender)
+
+
+@lru_cache(_REMEMBERED)
+def _with_all_like_senders(node: Node) -> Node:
+    return Node.at(node.state, None if node.sender is None else replace(node.sender, bandwidth=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -202,3 +225,8 @@ class Rejection:
     request_class: str | None = None
     wanted: float | None = None
     best_reachable: float | None = None
+
+
+def every_arc(candidates: Iterable[Candidate]) -> Iterator[Arc]:
+    """The arcs of each candidate in turn."""
+    return itertools.chain.from_iterable(candidate.arcs for candidate in candidates)

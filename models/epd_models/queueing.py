@@ -508,9 +508,7 @@ def waiting_points(
         mixes, ratios = np.concatenate((mixes, np.diag(rates))), ratios + [6.0] * len(flowing)
     depth = math.log(1.0 / tail)
     search = _Search(services=flowing, rates=mixes, mix=_mixes(flowing, mixes, tau * depth), tau=tau, depth=depth)
-    sizes = [
-        _sizes(float(whole), ratio, servers_per_replica) for whole, ratio in zip(search.whole(), ratios, strict=True)
-    ]
+    sizes = [_sizes(float(whole), ratio, servers_per_replica) for whole, ratio in zip(search.whole(), ratios, strict=True)]
     longest = max(len(some) for some in sizes)
     # Shorter lists of sizes are filled up with their last one, which is then left out of the points.
     padded = np.array([np.append(some, np.full(longest - len(some), some[-1])) for some in sizes])

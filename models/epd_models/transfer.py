@@ -32,6 +32,12 @@ class Sender:
     vendor: str = ""
     names: tuple[str, ...] = ()
 
+    @property
+    def kind(self) -> tuple[str, str, tuple[str, ...]]:
+        """What senders have in common that differ in bandwidth alone: what one of them hands over may always be taken as
+        handed over by a slower one."""
+        return self.kv_format, self.vendor, self.names
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:

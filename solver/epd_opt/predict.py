@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from epd_models.candidate import Arc
 from epd_models.loop import predicted_interval
 from epd_models.placement import Context
 from epd_models.placement.generate import Behaviour, hand_over_s
 from epd_models.pool import Hop
 from epd_models.queueing import predicted_wait
+from epd_models.transfer import Sender
 from epd_opt.offering import Offering, context_of, loads_of
 from epd_opt.resolve import Resolved
 from epd_opt.solution import PoolSolution, Solution, Way
@@ -76,7 +76,9 @@ def context_for(resolved: Resolved) -> Context | None:
 def legs(context: Context | None, offered: Offering, solution: Solution, way: Way) -> list[Leg]:
     """The modelled pools of a way, in order; measured ones add no delay."""
     found = []
+    sender: Sender | None = None
     for index, arc in way.steps:
+        handed, sender = sender, arc.end.sender
         pool = solution.pools[index]
         behaviour = offered.behaviours.get(pool.candidate.key)
         if behaviour is None:
@@ -89,17 +91,15 @@ def legs(context: Context | None, offered: Offering, solution: Solution, way: Wa
                 pool=pool,
                 behaviour=behaviour,
                 hop=hop,
-                crossing_s=_crossing_s(context, behaviour, hop, arc),
+                crossing_s=0.0 if handed is None else _crossing_s(context, behaviour, hop, handed),
                 waits_s=waits_s(pool, behaviour, hop),
             )
         )
     return found
 
 
-def _crossing_s(context: Context, behaviour: Behaviour, hop: Hop, arc: Arc) -> float:
-    if arc.start.sender is None:
-        return 0.0
-    crossing = hand_over_s(context, hop.receives, arc.start.sender, behaviour.pool, hop.start)
+def _crossing_s(context: Context, behaviour: Behaviour, hop: Hop, sender: Sender) -> float:
+    crossing = hand_over_s(context, hop.receives, sender, behaviour.pool, hop.start)
     return math.inf if crossing is None else crossing
 
 

@@ -16,12 +16,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from epd_models.candidate import STATES, Node
+from epd_models.candidate import STATES, Node, every_arc
 from epd_opt.backends import HIGHS, Basis, Clock, Matrix, Relaxation, Settings
 from epd_opt.formulation import Formulation, Question, build
 from epd_opt.formulation.constraints.flow import hand_over_rows
 from epd_opt.problem import PlanningProblem
-from epd_opt.prune import every_arc
+from epd_opt.prune import grids
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Place: TypeAlias = tuple[str, Node]
@@ -131,11 +131,12 @@ _LASTING = frozenset({"demand"})
 def _lasting_names(formulation: Formulation) -> _Names:
     candidates = [candidate.key for candidate in formulation.sets.candidates]
     entries = list(formulation.sets.offers)
-    places = {name: (place, level) for name, place, level, *_ in hand_over_rows(formulation.sets)}
+    places = {name: f"hand_over {there.place} {level}" for name, there, level in hand_over_rows(formulation.sets)}
+    places |= {variable.name: f"t {arc}" for arc, variable in formulation.variables.slowed.items()}
 
     def lasting(name: str) -> str:
         if name in places:
-            return f"hand_over {places[name]}"
+            return places[name]
         found = _INDEXED.fullmatch(name)
         if found is None or found[1] in _LASTING:
             return name
@@ -162,6 +163,19 @@ def only(problem: PlanningProblem, chosen: npt.NDArray[np.bool_]) -> PlanningPro
     return replace(problem, candidates=tuple(some))
 
 
+def _falling(grid: Vector) -> Vector:
+    """The largest values, none above those given, that fall with each row and column."""
+    result: Vector = np.minimum.accumulate(np.minimum.accumulate(grid, axis=0), axis=1)
+    return result
+
+
+def _rising_back(grid: Vector) -> Vector:
+    """The smallest values, none below those given, that fall with each row and column."""
+    back = grid[::-1, ::-1]
+    result: Vector = np.maximum.accumulate(np.maximum.accumulate(back, axis=0), axis=1)[::-1, ::-1]
+    return result
+
+
 class _Pricing:
     """What opening each candidate would earn at given prices of places and units: arrays over all candidates.
 
@@ -179,8 +193,19 @@ class _Pricing:
         self.device = np.array([self.devices[candidate.device] for candidate in candidates], dtype=np.intp)
 
         arcs = {arc: a for a, arc in enumerate(dict.fromkeys(every_arc(candidates)))}
+        passed: dict[str, set[Node]] = {}
+        for arc in arcs:
+            passed.setdefault(arc.request_class, set()).update((arc.start, arc.end))
+        self.places: dict[Place, int] = {}
+        self.grids: list[npt.NDArray[np.intp]] = []
+        for name, nodes in sorted(passed.items()):
+            for node in sorted((node for node in nodes if node.sender is None), key=repr):
+                self.places[name, node] = len(self.places)
+            for grid in grids(nodes).values():
+                for node in itertools.chain.from_iterable(grid):
+                    self.places[name, node] = len(self.places)
+                self.grids.append(np.array([[self.places[name, node] for node in row] for row in grid], dtype=np.intp))
         places = [((arc.request_class, arc.start), (arc.request_class, arc.end)) for arc in arcs]
-        self.places = {place: i for i, place in enumerate(dict.fromkeys(itertools.chain.from_iterable(places)))}
         ends = np.array([[self.places[start], self.places[end]] for start, end in places], dtype=np.intp)
         of_class = np.array([self.classes[arc.request_class] for arc in arcs], dtype=np.intp)
         which = np.fromiter(map(arcs.__getitem__, every_arc(candidates)), dtype=np.intp)
@@ -204,10 +229,6 @@ class _Pricing:
         self.stage = np.array([STATES.index(node.state) for _, node in self.places])
         self.starts = np.array([node.sender is None and node.state != "done" for _, node in self.places])
         self.ends = self.stage == len(STATES) - 1
-        chains: dict[Place, list[tuple[int, int]]] = {}
-        for (name, node), i in self.places.items():
-            chains.setdefault((name, node.all_levels), []).append((node.level, i))
-        self.chains = {place: np.array(sorted(chain)) for place, chain in chains.items()}
 
     def list_prices(self) -> Vector:
         """What a unit in use costs at least, by device entry."""
@@ -231,9 +252,9 @@ class _Pricing:
         cost = dearest[self.arc_owner, self.arc_class] + self.arc_cost
         labels = np.where(self.starts, 0.0, np.inf)
         for state in range(len(STATES)):
-            for chain in self.chains.values():
-                if self.stage[chain[0, 1]] == state:
-                    labels[chain[:, 1]] = np.minimum.accumulate(labels[chain[:, 1]])
+            for grid in self.grids:
+                if self.stage[grid[0, 0]] == state:
+                    labels[grid] = _falling(labels[grid])
             leaving = self.stage[self.arc_start] == state
             np.minimum.at(labels, self.arc_end[leaving], (labels[self.arc_start] + cost)[leaving])
         through = np.zeros(len(self.classes))
@@ -242,7 +263,8 @@ class _Pricing:
         return result
 
     def labels(self, formulation: Formulation, relaxed: Relaxation, before: Vector) -> Vector:
-        """Labels in the relaxation; places that it does not know keep their distance from where their class starts."""
+        """Labels in the relaxation; places that it does not know keep their distance from where their class starts, as far
+        as those that they may pass for allow it: no label is below one that its place may pass for."""
         sets, factor = formulation.sets, formulation.scale.factor
         start = np.zeros(len(self.classes))
         for c, name in enumerate(sets.demands):
@@ -250,12 +272,18 @@ class _Pricing:
         moved = np.zeros(len(self.classes))
         moved[self.owner[self.starts]] = (start[self.owner] - before)[self.starts]
         labels: Vector = np.where(self.ends, 0.0, np.minimum(before + moved[self.owner], 0.0))
-        known: dict[Place, list[tuple[int, float]]] = {}
-        for row, place, level, *_ in hand_over_rows(sets):
-            known.setdefault(place, []).append((level, relaxed.duals.get(row, 0.0) / factor))
-        for place, duals in known.items():
-            chain = self.chains[place]
-            labels[chain[:, 1]] = [-sum(dual for later, dual in duals if later >= level) for level in chain[:, 0]]
+        known = np.full(len(self.places), np.nan)
+        label = 0.0
+        for row, at, level in reversed(list(hand_over_rows(sets))):
+            name, node = at.place
+            label = (0.0 if level == at.levels[-1] else label) - relaxed.duals.get(row, 0.0) / factor
+            known[self.places[name, Node.at(node.state, node.sender, level)]] = label
+        for grid in self.grids:
+            told = known[grid]
+            unknown = np.isnan(told)
+            most = _falling(np.where(unknown, 0.0, told))
+            least = _rising_back(np.where(unknown, -np.inf, told))
+            labels[grid] = np.where(unknown, np.clip(labels[grid], least, most), told)
         return labels
 
     def worth(self, labels: Vector, prices: Vector) -> Vector:

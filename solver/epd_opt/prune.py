@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from epd_models.candidate import Arc, Candidate, Node
+from epd_models.candidate import Arc, Candidate, Node, every_arc
 from epd_models.row import Row
 from epd_opt.problem import PlanningProblem
 
@@ -47,16 +47,29 @@ def lean(candidate: Candidate, rates: Mapping[str, float]) -> Candidate:
 
 
 def stage_graph(arcs: Iterable[Arc]) -> nx.DiGraph:
-    """The stage graph of a class with these arcs: nodes are :class:`Node`; being early allows being late."""
+    """The stage graph of a class with these arcs: nodes are :class:`Node`; being early allows being late, and a fast sender
+    may pass for a slower one of its kind."""
     graph = nx.DiGraph()
     graph.add_edges_from((arc.start, arc.end) for arc in arcs)
-    chains: dict[tuple[object, ...], list[Node]] = {}
-    for node in graph.nodes:
-        if node.sender is not None:
-            chains.setdefault((node.state, node.sender), []).append(node)
-    for chain in chains.values():
-        nx.add_path(graph, sorted(chain, key=lambda node: node.level))
+    for grid in grids(graph.nodes).values():
+        for chain in (*grid, *zip(*grid, strict=True)):
+            nx.add_path(graph, chain)
     return graph
+
+
+def grids(nodes: Iterable[Node]) -> dict[Node, list[list[Node]]]:
+    """Nodes of hand-overs by their kind of sender (see :attr:`Node.all_like_senders`), missing ones added: a row for each
+    sender, the fastest first, with its levels ascending."""
+    like: dict[Node, list[Node]] = {}
+    for node in nodes:
+        if node.sender is not None:
+            like.setdefault(node.all_like_senders, []).append(node)
+    result = {}
+    for kind, some in sorted(like.items()):
+        levels = sorted({node.level for node in some})
+        senders = sorted({node.sender for node in some if node.sender is not None}, reverse=True)
+        result[kind] = [[Node.at(kind.state, sender, level) for level in levels] for sender in senders]
+    return result
 
 
 def connected(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -73,11 +86,6 @@ def connected(candidates: Iterable[Candidate]) -> list[Candidate]:
         elif arcs := tuple(arc for arc in candidate.arcs if arc not in useless):
             result.append(replace(candidate, arcs=arcs))
     return result
-
-
-def every_arc(candidates: Iterable[Candidate]) -> Iterator[Arc]:
-    """The arcs of each candidate in turn."""
-    return itertools.chain.from_iterable(candidate.arcs for candidate in candidates)
 
 
 def _leading_nowhere(arcs: Sequence[Arc]) -> Iterator[Arc]:
@@ -142,25 +150,26 @@ def _numbered(candidate: Candidate) -> list[tuple[tuple[str, int], Row]]:
 def _earliness(group: list[Candidate]) -> NDArray[np.float64]:
     """For each candidate and each kind of passage, how early it ends for every start level; inf where not offered.
 
-    Columns: for every (class, start state, start sender, start level, end state, end sender) that occurs in the group,
-    the lowest end level that a candidate reaches from that start or a later one.
+    Columns: for every (class, start, end state, end sender) that occurs in the group, the lowest end level that a candidate
+    reaches from that start, or from a later one or a slower sender that it may pass for.
     """
-    starts: dict[tuple[object, ...], set[int]] = {}
+    starts: dict[tuple[str, Node, Node], dict[Node, None]] = {}
     for candidate in group:
         for arc in candidate.arcs:
-            starts.setdefault(_passage(arc), set()).add(arc.start.level)
-    columns = [(passage, level) for passage, levels in sorted(starts.items(), key=repr) for level in sorted(levels)]
+            starts.setdefault(_passage(arc), {})[arc.start] = None
+    columns = [(passage, start) for passage, some in starts.items() for start in some]
     table = np.full((len(group), len(columns)), np.inf)
     for i, candidate in enumerate(group):
-        by_passage: dict[tuple[object, ...], list[Arc]] = {}
+        by_passage: dict[tuple[str, Node, Node], list[Arc]] = {}
         for arc in candidate.arcs:
             by_passage.setdefault(_passage(arc), []).append(arc)
-        for j, (passage, level) in enumerate(columns):
-            ends = [arc.end.level for arc in by_passage.get(passage, ()) if arc.start.level >= level]
+        for j, (passage, start) in enumerate(columns):
+            ends = [arc.end.level for arc in by_passage.get(passage, ()) if start.may_pass_for(arc.start)]
             if ends:
                 table[i, j] = min(ends)
     return table
 
 
-def _passage(arc: Arc) -> tuple[object, ...]:
-    return (arc.request_class, arc.start.state, arc.start.sender, arc.end.state, arc.end.sender)
+def _passage(arc: Arc) -> tuple[str, Node, Node]:
+    """What arcs that may replace one another have in common."""
+    return arc.request_class, arc.start.all_like_senders, arc.end.all_levels

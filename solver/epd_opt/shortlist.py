@@ -92,7 +92,7 @@ class Incumbent:
         follows from the rest, as where groups stand, is left open."""
         assert self.outcome.values is not None
         v = formulation.variables
-        open_ended = (v.nodes, v.loose, v.kept, v.ordered, v.sku)
+        open_ended = (v.slowed, v.nodes, v.loose, v.kept, v.ordered, v.sku)
         standing = {id(one) for group in open_ended for one in group.values()}
         result = {variable.name: 0.0 for variable in formulation.model.variables() if id(variable) not in standing}
         keys = {candidate.key: k for k, candidate in enumerate(formulation.sets.candidates)}

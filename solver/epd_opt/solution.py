@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pulp
 
-from epd_models.candidate import STATES, Arc, Candidate
+from epd_models.candidate import STATES, Arc, Candidate, Node
 from epd_opt.backends import EXACTNESS, Backend, Outcome, Settings
 from epd_opt.formulation import Formulation
 from epd_opt.problem import PlanningProblem
@@ -86,9 +86,11 @@ def _routed(
     model = pulp.LpProblem("routing", pulp.LpMinimize)
     kept = [(k, arc) for (k, arc) in v.share if k in counts]
     flows = {key: model.add_variable(f"f_{i}", 0, 1) for i, key in enumerate(kept)}
-    weights = {key: _weight(formulation, key, i) for i, key in enumerate(kept)}
-    model.setObjective(pulp.LpAffineExpression([(flows[key], weights[key]) for key in kept]))
-    renamed = {v.share[key]: flows[key] for key in kept}
+    slowed = {arc: model.add_variable(f"t_{i}", 0) for i, arc in enumerate(v.slowed)}
+    weights = [(flows[key], _weight(formulation, key, i)) for i, key in enumerate(kept)]
+    weights += [(variable, _tie(len(kept) + i)) for i, variable in enumerate(slowed.values())]
+    model.setObjective(pulp.LpAffineExpression(weights))
+    renamed = {v.share[key]: flows[key] for key in kept} | {v.slowed[arc]: slowed[arc] for arc in slowed}
     dropped = {variable for key, variable in v.share.items() if key not in flows}
     for row in formulation.model.constraints():
         terms = {variable: coefficient for variable, coefficient in row.items() if variable not in dropped}
@@ -111,7 +113,8 @@ def _routed(
         used = {arc: rate for arc, rate in rates.items() if rate > _NOISE * sets.demands[arc.request_class].rate}
         if used:
             pools.append(_trimmed(PoolSolution(candidate=candidate, replicas=replicas, flows=used)))
-    return Solution(pools=tuple(pools), ways=_ways(sets.problem, pools))
+    passed = {arc: outcome.values[variable.name] * sets.demands[arc.request_class].rate for arc, variable in slowed.items()}
+    return Solution(pools=tuple(pools), ways=_ways(sets.problem, pools, passed))
 
 
 def _trimmed(pool: PoolSolution) -> PoolSolution:
@@ -124,23 +127,44 @@ def _trimmed(pool: PoolSolution) -> PoolSolution:
 def _weight(formulation: Formulation, key: tuple[int, Arc], index: int) -> float:
     """Energy cost of sending a class through an arc, on the scale of the objective, plus a tie-break below it."""
     energy = formulation.model.objective.get(formulation.variables.share[key], 0.0)
-    return float(energy) + 1e-3 * (1.0 + (index * _GOLDEN) % 1.0)
+    return float(energy) + _tie(index)
 
 
-def _ways(problem: PlanningProblem, pools: list[PoolSolution]) -> dict[str, tuple[Way, ...]]:
-    """Flow decomposition: at every hand-over, what must have arrived earliest takes what arrived earliest."""
+def _tie(index: int) -> float:
+    return 1e-3 * (1.0 + (index * _GOLDEN) % 1.0)
+
+
+def _ways(problem: PlanningProblem, pools: list[PoolSolution], slowed: Mapping[Arc, float]) -> dict[str, tuple[Way, ...]]:
+    """Flow decomposition: at every hand-over, the fastest sender first, what must have arrived earliest takes what arrived
+    earliest.
+
+    Parameters
+    ----------
+    slowed : Mapping[Arc, float]
+        Requests/s that are taken as handed over by a slower sender.
+    """
+    steps = [((p, arc), rate) for p, pool in enumerate(pools) for arc, rate in pool.flows.items()]
+    steps += [((_NOBODY, arc), rate) for arc, rate in slowed.items() if rate > 0.0]
     result = {}
     for demand in problem.demands:
-        steps = sorted((((p, arc), rate) for p, pool in enumerate(pools) for arc, rate in pool.flows.items()), key=_order)
-        steps = [(step, rate) for step, rate in steps if step[1].request_class == demand.name]
-        partial = [Way(steps=(step,), rate=rate) for step, rate in steps if step[1].start.sender is None]
-        for state in STATES[1:-1]:
-            here = [way for way in partial if way.steps[-1][1].end.state == state]
-            onward = [(s, rate) for s, rate in steps if s[1].start.state == state and s[1].start.sender is not None]
-            partial = [way for way in partial if way.steps[-1][1].end.state != state]
-            partial += _continue(here, onward)
-        result[demand.name] = tuple(sorted(partial, key=lambda way: (way.steps, way.rate)))
+        own = sorted(((step, rate) for step, rate in steps if step[1].request_class == demand.name), key=_order)
+        ways = [Way(steps=(step,), rate=rate) for step, rate in own if step[1].start.sender is None]
+        places = {step[1].start.all_levels for step, _ in own if step[1].start.sender is not None}
+        for place in sorted(places, key=lambda node: (STATES.index(node.state), _fastest_first(node))):
+            here = [way for way in ways if way.steps[-1][1].end.all_levels == place]
+            ways = [way for way in ways if way.steps[-1][1].end.all_levels != place]
+            ways += _continue(here, [(s, rate) for s, rate in own if s[1].start.all_levels == place])
+        taken = [replace(way, steps=tuple(step for step in way.steps if step[0] != _NOBODY)) for way in ways]
+        result[demand.name] = tuple(sorted(taken, key=lambda way: (way.steps, way.rate)))
     return result
+
+
+_NOBODY = -1
+"""In place of a pool, at a step that takes a request as handed over by a slower sender."""
+
+
+def _fastest_first(node: Node) -> tuple[float, Node]:
+    return (0.0 if node.sender is None else -node.sender.bandwidth), node
 
 
 def _order(item: tuple[tuple[int, Arc], float]) -> tuple[int, int, Arc]:
@@ -149,13 +173,13 @@ def _order(item: tuple[tuple[int, Arc], float]) -> tuple[int, int, Arc]:
 
 
 def _continue(here: list[Way], leaving: list[tuple[tuple[int, Arc], float]]) -> list[Way]:
-    """Match arrivals at hand-overs with the arcs that leave them, level by level."""
+    """Match arrivals at a hand-over with the arcs that leave it, level by level."""
     result: list[Way] = []
     waiting = sorted(here, key=lambda way: (way.steps[-1][1].end.level, way.steps))
     rates = [way.rate for way in waiting]
     for (p, arc), rate in leaving:
         for i, way in enumerate(waiting):
-            if way.steps[-1][1].end.sender != arc.start.sender or rates[i] <= 0.0 or rate <= 0.0:
+            if rates[i] <= 0.0 or rate <= 0.0:
                 continue
             share = min(rate, rates[i])
             rates[i] -= share

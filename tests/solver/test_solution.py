@@ -13,7 +13,7 @@ from epd_opt.solution import Solution, replica_counts, route
 from support.problems import arc, candidate, offer, planning_problem, random_problem
 from support.solving import EXACT, solved
 
-FAST, SLOW = Sender(bandwidth=2.0), Sender(bandwidth=1.0)
+FAST, SLOW, OTHER = Sender(bandwidth=2.0), Sender(bandwidth=1.0), Sender(bandwidth=1.0, vendor="other")
 
 
 def split() -> PlanningProblem:
@@ -82,6 +82,27 @@ def test_routing_takes_the_least_energy() -> None:
     assert [(pool.candidate.key, pool.serves()) for pool in found.pools] == [("mild", pytest.approx({"chat": 4.0}))]
 
 
+@pytest.mark.parametrize(("reads", "takes", "fits"), [(FAST, SLOW, True), (SLOW, FAST, False), (FAST, OTHER, False)])
+def test_a_fast_sender_may_pass_for_a_slower_one_of_its_kind(reads: Sender, takes: Sender, fits: bool) -> None:
+    """Decoders that take prompts from a slow sender take them from a faster one, not the other way round, and none from a
+    sender of another kind."""
+    rows = [Row(kind="work", load=(("chat", 0.1),))]
+    problem = planning_problem(
+        {"chat": 4.0},
+        [
+            candidate("reader", [arc("chat", "encoded", "prefilled", to=(reads, 0))], rows),
+            candidate("decoder", [arc("chat", "prefilled", "done", given=(takes, 1))], rows),
+        ],
+        [offer("a")],
+    )
+    found = routed(problem, reader=1, decoder=1)
+    assert (found is not None) == fits
+    if found is not None:
+        (way,) = found.ways["chat"]
+        assert [found.pools[p].candidate.key for p, _ in way.steps] == ["reader", "decoder"]
+        assert way.rate == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize("swift", ["a-strict", "z-strict"])
 def test_small_flows_beside_large_ones_add_up(swift: str) -> None:
     """What few requests do that arrive early is what their ways carry, however many arrive late."""
@@ -122,7 +143,7 @@ def test_routes_carry_exactly_the_flows(seed: int) -> None:
                 carried[p, demand.name] = carried.get((p, demand.name), 0.0) + way.rate
                 assert passage.request_class == demand.name
             for (_, before), (_, after) in zip(way.steps, way.steps[1:], strict=False):
-                assert (before.end.state, before.end.sender) == (after.start.state, after.start.sender)
+                assert before.end.may_pass_for(after.start)
                 assert before.end.level <= after.start.level
             assert way.steps[0][1].start.sender is None
             assert way.steps[-1][1].end.state == "done"

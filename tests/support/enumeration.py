@@ -51,7 +51,8 @@ def _most(problem: PlanningProblem, candidate: Candidate) -> int:
 
 
 def paths_of(candidates: Sequence[Candidate], name: str) -> Iterator[Path]:
-    """Ways from a class's source to its end; a hand-over joins what arrives by a level with what leaves by it or later."""
+    """Ways from a class's source to its end; a hand-over joins what arrives by a level with what leaves by it or later,
+    and what a sender hands over with what a slower one of its kind may."""
     arcs = [(k, a) for k, c in enumerate(candidates) for a in c.arcs if a.request_class == name]
 
     def onward(path: Path) -> Iterator[Path]:
@@ -60,7 +61,10 @@ def paths_of(candidates: Sequence[Candidate], name: str) -> Iterator[Path]:
             yield path
             return
         for k, a in arcs:
-            if (a.start.state, a.start.sender) == (last.state, last.sender) and a.start.level >= last.level:
+            given = a.start.sender
+            if given is None or last.sender is None or (a.start.state, given.kind) != (last.state, last.sender.kind):
+                continue
+            if given.bandwidth <= last.sender.bandwidth and a.start.level >= last.level:
                 yield from onward((*path, (k, a)))
 
     for k, a in arcs:

@@ -298,17 +298,21 @@ def _ends(context: Context, pool: Pool, hop: Hop, known: Senders) -> tuple[Ends,
 
 
 def _arcs(context: Context, pool: Pool, hop: Hop, wait_s: float, known: Senders) -> list[Arc]:
-    """Arcs of a class: from every entry to the earliest deadline that it can keep; later entries for the same deadline
-    replace earlier ones."""
-    best: dict[tuple[Node, object], Arc] = {}
+    """Arcs of a class: from every entry to the earliest deadline that it can keep; of those to the same deadline the latest
+    from each sender, and none from a sender that may pass for a slower one with an arc as late."""
+    best: dict[tuple[Node, Node], list[Arc]] = {}
     delay = hop.delay_s(wait_s)
     starts, deadlines = _ends(context, pool, hop, known)
     for start, elapsed in starts:
         for end, deadline in deadlines:
             if elapsed + delay <= deadline * (1 + 1e-12):
-                best[end, start.sender] = Arc.of(hop.name, start, end)
+                arcs = best.setdefault((end, start.all_like_senders), [])
+                if arcs and arcs[-1].start.sender == start.sender:
+                    arcs.pop()
+                if not arcs or arcs[-1].start.level < start.level:
+                    arcs.append(Arc.of(hop.name, start, end))
                 break
-    return list(best.values())
+    return [arc for arcs in best.values() for arc in arcs]
 
 
 def _taus(context: Context, pool: Pool, known: Senders) -> list[float]:

@@ -83,7 +83,10 @@ def measured_candidate(
             if enters:
                 yield Arc.of(name, Node.at(start), leaves)
                 continue
+            slowest: dict[object, Sender] = {}
             for sender in sorted(senders.get((name, start), ())):
+                slowest.setdefault(sender.kind, sender)
+            for sender in slowest.values():
                 begin = Node.at(start, sender, last_level[start])
                 yield Arc.of(name, begin, leaves)
 

@@ -258,6 +258,9 @@ class Checked(ABC):
             if answer.termination == "infeasible_or_unbounded":
                 left = dataclasses.replace(settings, time_limit_s=remaining(settings.time_limit_s, began))
                 answer = self._infeasible_or_unbounded(matrix, left, answer)
+            if answer.values is not None and self.capabilities.continuous and matrix.integer.any():
+                left = dataclasses.replace(settings, time_limit_s=remaining(settings.time_limit_s, began))
+                answer = self._settled(matrix, left, answer)
         return self._believed(matrix, settings, answer, time.perf_counter() - began)
 
     def _refuse(self, matrix: Matrix) -> None:
@@ -285,6 +288,22 @@ class Checked(ABC):
             "interrupted": "interrupted",
         }
         return dataclasses.replace(answer, termination=verdict.get(second.termination, "error"), values=None, bound=None)
+
+    def _settled(self, matrix: Matrix, settings: Settings, answer: Answer) -> Answer:
+        """Where rows break once whole numbers are whole, the rest found again for those whole numbers, if it can be."""
+        assert answer.values is not None
+        values = matrix.rounded(answer.values)
+        breach = matrix.breach(values)
+        if breach is None or breach.size <= EXACTNESS:
+            return answer
+        whole = dataclasses.replace(
+            matrix,
+            lower=np.where(matrix.integer, values, matrix.lower),
+            upper=np.where(matrix.integer, values, matrix.upper),
+            integer=np.zeros_like(matrix.integer),
+        )
+        again = self.answer(whole, dataclasses.replace(settings, start=None), None)
+        return answer if again.values is None else dataclasses.replace(answer, values=again.values)
 
     def _believed(self, matrix: Matrix, settings: Settings, answer: Answer, seconds: float) -> Outcome:
         """The outcome of an answer: an incumbent only if it keeps bounds and rows, optimal only if that follows."""

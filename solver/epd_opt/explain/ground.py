@@ -232,6 +232,9 @@ def _way(name: str, indices: Sequence[int], rate: float, pools: Sequence[PoolSol
     steps: list[tuple[int, Arc]] = []
     for i in indices:
         arcs = [arc for arc in pools[i].candidate.arcs if arc.request_class == name]
-        sender = steps[-1][1].end.sender if steps else None
-        steps.append((i, next(arc for arc in arcs if arc.start.sender == sender)))
+        if steps:
+            there = steps[-1][1].end.all_levels
+            steps.append((i, next(arc for arc in arcs if there.may_pass_for(arc.start.all_levels))))
+        else:
+            steps.append((i, next(arc for arc in arcs if arc.start.sender is None)))
     return Way(steps=tuple(steps), rate=rate)

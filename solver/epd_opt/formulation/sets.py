@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from epd_models.candidate import Arc, Candidate, Node
+from epd_models.candidate import Arc, Candidate, Node, every_arc
 from epd_opt.nodes import Filling, Nodes, counted, fillings, fluid, pieces
 from epd_opt.problem import Demand, Offer, PlanningProblem
 
@@ -37,6 +37,30 @@ class Packed:
     fillings: tuple[Filling, ...]
     chunks: int
     rest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """Where a class passes from a sender to receivers.
+
+    Attributes
+    ----------
+    place : tuple of str and Node
+        The class, and the node of the sender at all levels.
+    levels : tuple of int
+        Levels of elapsed time, ascending; the same for all senders of the sender's kind.
+    arriving, leaving : list of tuple of int and Arc
+        Candidates' arcs.
+    from_faster, to_slower : list of Arc
+        Arcs from and to the sender's neighbours in bandwidth, of :attr:`Sets.slowing`.
+    """
+
+    place: tuple[str, Node]
+    levels: tuple[int, ...]
+    arriving: list[tuple[int, Arc]] = field(default_factory=list)
+    leaving: list[tuple[int, Arc]] = field(default_factory=list)
+    from_faster: list[Arc] = field(default_factory=list)
+    to_slower: list[Arc] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +101,44 @@ class Sets:
         return {pool: tuple(members) for pool, members in sorted(result.items())}
 
     @cached_property
-    def hand_overs(self) -> Mapping[tuple[str, Node], tuple[list[tuple[int, Arc]], list[tuple[int, Arc]]]]:
-        """For each class and hand-over (a node with level 0 stands for all its levels): arcs in, arcs out."""
-        result: dict[tuple[str, Node], tuple[list[tuple[int, Arc]], list[tuple[int, Arc]]]] = {}
+    def hand_overs(self) -> tuple[HandOver, ...]:
+        """Hand-overs of every class, in canonical order."""
+        levels: dict[tuple[str, Node], set[int]] = {}
+        places = set[tuple[str, Node]]()
+        for arc in set(every_arc(self.candidates)):
+            for node in (arc.start, arc.end):
+                if node.sender is not None:
+                    places.add((arc.request_class, node.all_levels))
+                    levels.setdefault((arc.request_class, node.all_like_senders), set()).add(node.level)
+        chains = {chain: tuple(sorted(found)) for chain, found in levels.items()}
+        result = {
+            (name, node): HandOver(place=(name, node), levels=chains[name, node.all_like_senders])
+            for name, node in sorted(places)
+        }
         for k, candidate in enumerate(self.candidates):
             for arc in candidate.arcs:
-                for side, node in ((0, arc.end), (1, arc.start)):
-                    if node.sender is not None:
-                        key = (arc.request_class, node.all_levels)
-                        result.setdefault(key, ([], []))[side].append((k, arc))
-        return result
+                if arc.end.sender is not None:
+                    result[arc.request_class, arc.end.all_levels].arriving.append((k, arc))
+                if arc.start.sender is not None:
+                    result[arc.request_class, arc.start.all_levels].leaving.append((k, arc))
+        slowest: dict[tuple[str, Node], HandOver] = {}
+        for (name, node), there in result.items():
+            slower = slowest.get((name, node.all_like_senders))
+            slowest[name, node.all_like_senders] = there
+            if slower is None:
+                continue
+            for level in there.levels:
+                ends = (Node.at(here.state, here.sender, level) for here in (node, slower.place[1]))
+                arc = Arc.of(name, *ends)
+                there.to_slower.append(arc)
+                slower.from_faster.append(arc)
+        return tuple(result.values())
+
+    @cached_property
+    def slowing(self) -> tuple[Arc, ...]:
+        """Arcs that no candidate owns: what a sender hands over, taken as handed over by the next slower one of its kind
+        at the same level."""
+        return tuple(arc for there in self.hand_overs for arc in there.to_slower)
 
     @cached_property
     def most_replicas(self) -> tuple[int, ...]:

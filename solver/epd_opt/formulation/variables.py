@@ -49,6 +49,8 @@ class Variables:
         only for those entries, and where anything can.
     kept : dict
         Logical devices of the other sizes in owned chunks; only for those entries.
+    slowed : dict
+        Share of a class's rate on each arc of :attr:`Sets.slowing`.
     unserved : pulp.LpVariable or None
         Share of the demand, the same of every class, that is not served; None where all of it must be.
     """
@@ -68,6 +70,7 @@ class Variables:
     nodes: dict[tuple[str, Filling, bool], pulp.LpVariable] = field(default_factory=dict)
     loose: dict[tuple[str, int], pulp.LpVariable] = field(default_factory=dict)
     kept: dict[str, pulp.LpVariable] = field(default_factory=dict)
+    slowed: dict[Arc, pulp.LpVariable] = field(default_factory=dict)
     unserved: pulp.LpVariable | None = None
 
 
@@ -109,6 +112,11 @@ def add_occasion_variables(
     return replace(serving, used=fleet.used, lots=fleet.lots, owned=fleet.owned, unserved=unserved)
 
 
+_NEVER = 2.0
+"""Bound on the share of a class that is taken as handed over by a slower sender. It is 1 at most, so the bound never has a
+price, and prices of requests fall from fast senders to slow ones."""
+
+
 def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables:
     """Create the variables of flows and candidates, those of units left out."""
 
@@ -120,6 +128,7 @@ def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables
         for k, candidate in enumerate(sets.candidates)
         for a, arc in enumerate(candidate.arcs)
     }
+    slowed = {arc: problem.add_variable(f"{prefix}t_{t}", 0, _NEVER) for t, arc in enumerate(sets.slowing)}
     replicas = [whole(f"n_{k}", most) for k, most in enumerate(sets.most_replicas)]
     opened = [whole(f"y_{k}", 1) for k in range(len(sets.candidates))]
     spared = sets.problem.spare_replicas > 0
@@ -130,6 +139,7 @@ def _serving(problem: pulp.LpProblem, sets: Sets, prefix: str = "") -> Variables
         standby[pool], zone[pool] = whole(f"r_{p}", sets.problem.standing_by(most)), whole(f"e_{p}", most)
     return Variables(
         share=share,
+        slowed=slowed,
         replicas=replicas,
         open=opened,
         pool_open=pool_open,
@@ -205,6 +215,7 @@ def add_limitless_variables(problem: pulp.LpProblem, sets: Sets) -> Variables:
             for k, candidate in enumerate(sets.candidates)
             for a, arc in enumerate(candidate.arcs)
         },
+        slowed={arc: problem.add_variable(f"t_{t}", 0) for t, arc in enumerate(sets.slowing)},
         replicas=[problem.add_variable(f"n_{k}", 0) for k in range(len(sets.candidates))],
         open=[problem.add_variable(f"y_{k}", 0, 0) for k in range(len(sets.candidates))],
         pool_open={pool: problem.add_variable(f"w_{p}", 0, 0) for p, pool in enumerate(sets.pools)},

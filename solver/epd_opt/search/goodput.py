@@ -145,7 +145,8 @@ def largest(problem: PlanningProblem, most: float, means: Means) -> Largest | Ou
         return None if outcome.termination == "optimal" else replace(outcome, values=None)
     multiple = rounded_down(most * served)
     share = 1.0 if outcome.bound is None else min(1.0, -outcome.bound / UNIT_WEIGHT)
-    shares = {variable.name for variable in formulation.variables.share.values()}
+    v = formulation.variables
+    shares = {variable.name for variable in (*v.share.values(), *v.slowed.values())}
     return Largest(
         problem=problem,
         multiple=multiple,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import pulp
 
-from epd_models.candidate import Arc, Node
-from epd_opt.formulation.sets import Sets
+from epd_opt.formulation.sets import HandOver, Sets
 from epd_opt.formulation.variables import Variables, leaving_source
 
 Rows = Iterator[tuple[str, pulp.LpConstraint]]
@@ -27,24 +25,23 @@ def hand_over(sets: Sets, v: Variables) -> Rows:
     """``hand_over_c_h_level``: what receivers take that must have arrived by a level is there by that level.
 
     A request that arrives earlier may always be taken as arriving later, so cumulative rows over the levels are exact;
-    at the last level they are equalities: all that is handed over is taken.
+    at the last level they are equalities: all that is handed over is taken. What a sender hands over may be taken as
+    handed over by the next slower one of its kind, so receivers need an arc from the slowest that suits them alone.
     """
-    for name, _, level, last, arriving, leaving in hand_over_rows(sets):
-        taken = pulp.lpSum(v.share[k, arc] for k, arc in leaving if arc.start.level <= level)
-        there = pulp.lpSum(v.share[k, arc] for k, arc in arriving if arc.end.level <= level)
-        if last:
-            yield name, taken == there
-        elif len(taken):
-            yield name, taken <= there
+    for name, at, level in hand_over_rows(sets):
+        taken = [v.share[k, arc] for k, arc in at.leaving if arc.start.level <= level]
+        taken += [v.slowed[arc] for arc in at.to_slower if arc.start.level <= level]
+        there = [v.share[k, arc] for k, arc in at.arriving if arc.end.level <= level]
+        there += [v.slowed[arc] for arc in at.from_faster if arc.end.level <= level]
+        if level == at.levels[-1]:
+            yield name, pulp.lpSum(taken) == pulp.lpSum(there)
+        elif taken:
+            yield name, pulp.lpSum(taken) <= pulp.lpSum(there)
 
 
-Owned: TypeAlias = list[tuple[int, Arc]]
-
-
-def hand_over_rows(sets: Sets) -> Iterator[tuple[str, tuple[str, Node], int, bool, Owned, Owned]]:
-    """For each row of :func:`hand_over`: name, class and hand-over, level, whether it is the last, arcs in, arcs out."""
+def hand_over_rows(sets: Sets) -> Iterator[tuple[str, HandOver, int]]:
+    """For each row of :func:`hand_over`: name, hand-over and level."""
     classes = {name: c for c, name in enumerate(sets.demands)}
-    for h, (place, (arriving, leaving)) in enumerate(sorted(sets.hand_overs.items(), key=lambda item: item[0])):
-        levels = sorted({arc.start.level for _, arc in leaving} | {arc.end.level for _, arc in arriving})
-        for level in levels:
-            yield f"hand_over_{classes[place[0]]}_{h}_{level}", place, level, level == levels[-1], arriving, leaving
+    for h, there in enumerate(sets.hand_overs):
+        for level in there.levels:
+            yield f"hand_over_{classes[there.place[0]]}_{h}_{level}", there, level
