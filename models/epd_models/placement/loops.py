@@ -238,7 +238,7 @@ def loop_settings(context: Context, entry: Entry, cut: Parallelism, build: Build
                     # Occupancy spreads less at the level found than at the one it was found for: more sequences fit.
                     pool = build(context, entry, cut, Settings(itl_level_s=near[0].level, batch=batch, portion=portion))
                     near = _levels(pool, target)
-                    points = list(dict.fromkeys(near + points))
+                points = list(dict.fromkeys(near + points))
                 result += [
                     Settings(
                         itl_level_s=point.level,
