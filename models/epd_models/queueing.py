@@ -28,7 +28,7 @@ GI/PH/n. Kingman, "Inequalities in the theory of queues", JRSS B 32 (1970): the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -172,11 +172,12 @@ _ERFC_SERIES = (
 class _Mixes:
     """What the tail of the waiting time needs to know of mixes of classes beyond their work and their variance.
 
-    Shape (mixes, 1, 1), ``own`` with the classes in front. ``batch``: requests of its own burst that an arrival of the
-    burstiest class finds; ``own``: share of the factor of ``ServiceMoments.own_burst`` that applies; ``residual``: log of
-    P(residual service > x) at ``ages``, ages last.
+    Shape (mixes, 1, 1), ``own`` with the classes in front. ``wait``: what a request may wait for, s; ``batch``: requests of
+    its own burst that an arrival of the burstiest class finds; ``own``: share of the factor of
+    ``ServiceMoments.own_burst`` that applies; ``residual``: log of P(residual service > x) at ``ages``, ages last.
     """
 
+    wait: Array
     peakedness: Array
     batch: Array
     batch_tail: Array
@@ -187,9 +188,9 @@ class _Mixes:
     fresh: Array
 
 
-def _mixes(services: Sequence[ServiceMoments], rates: Array, wait: float) -> _Mixes:
-    """Of mixes given by their rates, shape (mixes, classes), each with some work. Bursts of every class count, also of one
-    that a mix leaves out: it may flow all the same."""
+def _mixes(services: Sequence[ServiceMoments], rates: Array, wait: Array) -> _Mixes:
+    """Of mixes given by their rates, shape (mixes, classes), each with some work, and by their waits, shape (mixes,).
+    Bursts of every class count, also of one that a mix leaves out: it may flow all the same."""
     means = np.array([s.mean for s in services])
     seconds = np.array([s.second for s in services])
     scv = np.array([s.scv for s in services])
@@ -201,30 +202,34 @@ def _mixes(services: Sequence[ServiceMoments], rates: Array, wait: float) -> _Mi
     inside = np.where(peaks > 1.0, np.minimum(1.0, (peak[:, None] - 1.0) / above), 1.0)
     bursts = np.maximum(0.0, scv - 1.0) / 2.0
     mean, second = work / total, rates @ seconds / total
-    ages = wait * _FRACTIONS
-    over, beyond = [], []
-    for service in services:
+    waits, which = np.unique(wait, return_inverse=True)
+    ages = waits[:, None] * _FRACTIONS
+    over, beyond = np.zeros((len(services), *ages.shape)), np.full(ages.shape, -np.inf)
+    for c, service in enumerate(services):
         values, weights = service._arrays
-        over.append(weights @ np.maximum(values[:, None] - ages, 0.0))
-        beyond.append(np.log(np.maximum(weights @ (values[:, None] > ages), 1e-300)))
-    residual = np.log(np.maximum(rates @ np.array(over) / work[:, None], 1e-300))
-    fresh = np.maximum(residual, np.where((scv > 1.0)[:, None], np.array(beyond), -np.inf).max(axis=0))
+        over[c] = np.tensordot(weights, np.maximum(values[:, None, None] - ages, 0.0), axes=1)
+        if service.scv > 1.0:
+            outlasting = np.tensordot(weights, values[:, None, None] > ages, axes=1)
+            beyond = np.maximum(beyond, np.log(np.maximum(outlasting, 1e-300)))
+    residual = np.log(np.maximum(np.einsum("mc,cma->ma", rates, over[:, which]) / work[:, None], 1e-300))
+    fresh = np.maximum(residual, beyond[which])
     return _Mixes(
+        wait=wait[:, None, None],
         peakedness=peak[:, None, None],
         batch=(bursts * (1.0 - inside / 2.0)).max(axis=1)[:, None, None],
         batch_tail=np.full((len(rates), 1, 1), bursts.max()),
         short_spread=(0.5 * np.maximum(0.0, 2.0 - second / mean**2) * np.maximum(0.0, mean - wait))[:, None, None],
         own=(1.0 - inside).T[:, :, None, None],
-        ages=ages,
+        ages=ages[which][:, None, None, :],
         residual=residual[:, None, None, :],
         fresh=fresh[:, None, None, :],
     )
 
 
-def _log_tail(mix: _Mixes, wait: float, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
+def _log_tail(mix: _Mixes, depth: float, servers: Array, load: Array, rate: Array, own: Array) -> Array:
     """Log of the bound on P(W > wait), to be compared with ``-depth``; shape (mixes, sizes, tilts).
 
-    A wait outlasts ``wait`` when all servers are busy and stay so through residual services, then through a queue. The
+    A wait is that long when all servers are busy and stay so through residual services, then through a queue. The
     share ``just_begun`` of the services may have begun together with a burst.
     ``rate`` is the decay rate per server and second, ``own`` the log of the burst factor.
     """
@@ -235,7 +240,7 @@ def _log_tail(mix: _Mixes, wait: float, depth: float, servers: Array, load: Arra
     just_begun = np.minimum(burst, 1.0)[..., None]
     held = (1.0 - just_begun) * mix.residual + just_begun * mix.fresh + rate[..., None] * mix.ages
     held = np.maximum(0.0, held.max(axis=-1))
-    result: Array = log_busy + np.minimum(0.0, own + servers * (held - rate * wait))
+    result: Array = log_busy + np.minimum(0.0, own + servers * (held - rate * mix.wait))
     return result
 
 
@@ -323,18 +328,15 @@ class _Rays:
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
-    """Mixes of classes to staff, rates of shape (mixes, classes): decides whether sizes keep the promise when they serve
-    shares of a mix's rates. Sizes and tilts have shape (mixes, sizes, tilts)."""
+    """Mixes of classes to staff, rates of shape (mixes, classes), each for a wait per factor e of its own, ``tau`` of shape
+    (mixes, 1, 1): decides whether sizes keep the promise when they serve shares of a mix's rates. Sizes and tilts have
+    shape (mixes, sizes, tilts). What is found for a mix depends on it alone."""
 
     services: Sequence[ServiceMoments]
     rates: Array
     mix: _Mixes
-    tau: float
+    tau: Array
     depth: float
-
-    @property
-    def wait(self) -> float:
-        return self.tau * self.depth
 
     @cached_property
     def work(self) -> Array:
@@ -357,7 +359,7 @@ class _Search:
         """Log of the bound on P(W > t) over what is promised; ``own`` belongs to ``theta``."""
         rate = np.minimum((servers - load) / ((spread + self.mix.short_spread) * servers), theta)
         burst = own * rate / np.where(theta > 0, theta, 1.0)
-        return _log_tail(self.mix, self.wait, self.depth, servers, load, rate, burst) + self.depth
+        return _log_tail(self.mix, self.depth, servers, load, rate, burst) + self.depth
 
     def whole(self) -> Array:
         """Servers that each whole mix needs, at its best tilt, shape (mixes,)."""
@@ -415,9 +417,9 @@ class _Search:
 _PARTS = np.arange(1, 16) / 16.0
 
 
-def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_]) -> list[WaitingPoint]:
-    """Operating points of the rays where ``wanted``, mix by mix: tangents of the needed size against the load, with the
-    sizes from which they hold.
+def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_], largest: Array) -> Iterator[tuple[int, WaitingPoint]]:
+    """Operating points of the rays where ``wanted``, each with the number of its mix: tangents of the needed size against
+    the load, with the sizes from which they hold, looked at up to eight times the ``largest`` of a mix, shape (mixes,).
 
     Where a tangent would only hold in pools larger than it was made for, it is tilted towards the ray's origin.
     """
@@ -435,8 +437,9 @@ def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_]) -> list[W
     by_size = tail(sizes + step, load) - tail(sizes - step, load)
     tangent = np.clip(-by_load / np.where(by_size < 0, by_size, -1e-300), 1.0, sizes / load)
     slope, smallest = tangent, np.full(sizes.shape, np.inf)
-    checked = np.concatenate((np.arange(1.0, 9.0), np.geomspace(9.0, 8.0 * rays.sizes.max() + 9.0, 16)))
-    checked = np.unique(np.round(checked))[None, :, None]
+    small = np.tile(np.arange(1.0, 9.0), (len(largest), 1))
+    checked = np.round(np.concatenate((small, np.geomspace(9.0, 8.0 * largest + 9.0, 16, axis=1)), axis=1))[:, :, None]
+    none = np.full((len(largest), 1, 1), np.inf)
     for share in (0.0, 0.3, 1.0):
         steeper = tangent + share * (sizes / load - tangent)
         offered = np.maximum((checked - sizes) / steeper + load, 0.0)
@@ -444,15 +447,15 @@ def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_]) -> list[W
         kept |= offered <= 0
         count = checked.shape[1]
         held = np.cumprod(kept[:, ::-1], axis=1).sum(axis=1).astype(int)
-        from_here = np.append(checked[0, :, 0], np.inf)[count - held][:, None, :]
+        from_here = np.take_along_axis(np.append(checked, none, axis=1), (count - held)[:, None, :], axis=1)
         better = (smallest > np.ceil(sizes)) & (from_here < smallest)
         slope, smallest = np.where(better, steeper, slope), np.where(better, from_here, smallest)
     setup = np.maximum(sizes - slope * load, 0.0)
     wanted = wanted & np.isfinite(smallest[:, 0])
-    return [
-        WaitingPoint(
+    for m, i in np.argwhere(wanted):
+        point = WaitingPoint(
             kind="tail" if theta[m, 0, i] > 0 else "no_wait",
-            tau=search.tau,
+            tau=float(search.tau[m, 0, 0]),
             tail=math.exp(-search.depth),
             slope=float(slope[m, 0, i]),
             setup=float(setup[m, 0, i]),
@@ -461,8 +464,7 @@ def _tangents(search: _Search, rays: _Rays, wanted: NDArray[np.bool_]) -> list[W
             peakedness=float(search.mix.peakedness[m, 0, 0]),
             minimum_servers=int(smallest[m, 0, i]),
         )
-        for m, i in np.argwhere(wanted)
-    ]
+        yield int(m), point
 
 
 def waiting_points(
@@ -499,33 +501,50 @@ def waiting_points(
     list of WaitingPoint
         Empty where no class flows.
     """
+    return waiting_points_at(services, [tau], rate_hint, tail=tail, servers_per_replica=servers_per_replica, limit=limit)[0]
+
+
+def waiting_points_at(
+    services: Sequence[ServiceMoments],
+    taus: Sequence[float],
+    rate_hint: Mapping[str, float],
+    *,
+    tail: float,
+    servers_per_replica: int = 1,
+    limit: int = 8,
+) -> list[list[WaitingPoint]]:
+    """What :func:`waiting_points` finds for each of several waits, faster than one by one."""
     flowing = [s for s in services if rate_hint.get(s.name, 0.0) > 0 and s.mean > 0]
-    if not flowing:
-        return []
+    if not flowing or not taus:
+        return [[] for _ in taus]
     rates = np.array([rate_hint[s.name] for s in flowing])
     mixes, ratios = rates[None, :], [2.3]
     if len(flowing) > 1:
         mixes, ratios = np.concatenate((mixes, np.diag(rates))), ratios + [6.0] * len(flowing)
-    depth = math.log(1.0 / tail)
-    search = _Search(services=flowing, rates=mixes, mix=_mixes(flowing, mixes, tau * depth), tau=tau, depth=depth)
-    sizes = [_sizes(float(whole), ratio, servers_per_replica) for whole, ratio in zip(search.whole(), ratios, strict=True)]
+    depth, count = math.log(1.0 / tail), len(mixes)
+    each, tau = np.tile(mixes, (len(taus), 1)), np.repeat(np.array(taus), count)
+    mix = _mixes(flowing, each, tau * depth)
+    search = _Search(services=flowing, rates=each, mix=mix, tau=tau[:, None, None], depth=depth)
+    found = zip(search.whole(), ratios * len(taus), strict=True)
+    sizes = [_sizes(float(whole), ratio, servers_per_replica) for whole, ratio in found]
     longest = max(len(some) for some in sizes)
     # Shorter lists of sizes are filled up with their last one, which is then left out of the points.
     padded = np.array([np.append(some, np.full(longest - len(some), some[-1])) for some in sizes])
     real = np.arange(longest) < np.array([[len(some)] for some in sizes])
     rays = search.best(padded)
-    points = _tangents(search, rays, np.concatenate((real, real & (padded > 6.0)), axis=1))
-    targets: list[Array] = []
-    for mix, some, scale in zip(mixes, sizes, rays.scale, strict=True):
+    largest = np.repeat(padded.max(axis=1).reshape(len(taus), count).max(axis=1), count)
+    points: list[list[WaitingPoint]] = [[] for _ in taus]
+    for m, point in _tangents(search, rays, np.concatenate((real, real & (padded > 6.0)), axis=1), largest):
+        points[m // count].append(replace(point, tail=tail, servers_per_replica=servers_per_replica))
+    targets: list[list[Array]] = [[] for _ in taus]
+    for m, (some, scale) in enumerate(zip(sizes, rays.scale, strict=True)):
         served = scale[: len(some)]
         between = np.sqrt(some[1:] * some[:-1])
-        for part in np.concatenate((served[::-1], np.interp(between, some, served))):
-            if part > 0:
-                targets.append(mix * part)
-    if not points:
-        return []
-    points = [replace(point, tail=tail, servers_per_replica=servers_per_replica) for point in points]
-    return _best_few(points, flowing, np.array(targets), limit)
+        parts = np.concatenate((served[::-1], np.interp(between, some, served)))
+        targets[m // count] += [each[m] * part for part in parts if part > 0]
+    return [
+        _best_few(some, flowing, np.array(aims), limit) if some else [] for some, aims in zip(points, targets, strict=True)
+    ]
 
 
 def _sizes(whole: float, ratio: float, servers_per_replica: int) -> Array:
@@ -618,13 +637,13 @@ def predicted_wait(
     size, load = np.full((1, 1, 1), servers), np.full((1, 1, 1), work)
 
     def log_tail(wait: float) -> float:
-        mix = _mixes(flowing, mixes, wait)
+        mix = _mixes(flowing, mixes, np.array([wait]))
         spread = (servers - work) / (theta * servers) + mix.short_spread
         rate = (servers - work) / (spread * servers)
         own = np.zeros_like(rate)
         for service, share in zip(flowing, mix.own, strict=True):
             own = np.maximum(own, share * service.own_burst(rate)) if share > 0 else own
-        return float(_log_tail(mix, wait, -depth, size, load, rate, own)[0, 0, 0])
+        return float(_log_tail(mix, -depth, size, load, rate, own)[0, 0, 0])
 
     if log_tail(0.0) <= depth:
         return 0.0

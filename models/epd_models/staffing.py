@@ -11,8 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
-from epd_models.queueing import ServiceMoments, WaitingPoint, waiting_points
+from epd_models.queueing import ServiceMoments, WaitingPoint, waiting_points_at
 from epd_models.row import Row
 
 _SERVICE_GRID = math.log(1.02)
@@ -55,38 +56,40 @@ def strict_tau(services: Sequence[ServiceMoments], tau: float) -> float:
 
 def staffed_queues(
     services: Sequence[ServiceMoments],
-    tau: float,
+    taus: Sequence[float],
     rates: Mapping[str, float],
     *,
     tail: float,
     servers_per_replica: int,
     limit: int,
-) -> list[StaffedQueue]:
-    """Operating points of a queue, as :func:`epd_models.queueing.waiting_points` finds them on the grids.
+) -> list[list[StaffedQueue]]:
+    """Operating points of a queue at each of several waits, as :func:`epd_models.queueing.waiting_points` finds them on the
+    grids.
 
     Parameters
     ----------
-    tau : float
-        A wait per factor e as returned by :func:`strict_tau` for the same classes or more.
+    taus : sequence of float
+        Waits per factor e as returned by :func:`strict_tau` for the same classes or more.
     """
     unit = _unit(services)
     if unit == 0.0:
-        return [StaffedQueue(point=_NO_WORK)]
-    relative = tuple(_rounded(service, unit) for service in services)
-    found = _points(
-        relative,
-        float(f"{tau / unit:.9g}"),
-        tuple((service.name, _demand(rates[service.name] * unit)) for service in services),
-        tail,
-        servers_per_replica,
-        limit,
+        return [[StaffedQueue(point=_NO_WORK)] for _ in taus]
+    cell = _Cell(
+        services=tuple(_rounded(service, unit) for service in services),
+        rates=tuple((service.name, _demand(rates[service.name] * unit)) for service in services),
+        tail=tail,
+        servers_per_replica=servers_per_replica,
+        limit=limit,
     )
     return [
-        StaffedQueue(
-            point=replace(point, tau=point.tau * unit, theta=point.theta / unit, spread=point.spread * unit),
-            rows=tuple(replace(row, load=tuple((name, load * unit) for name, load in row.load)) for row in rows),
-        )
-        for point, rows in found
+        [
+            StaffedQueue(
+                point=replace(point, tau=point.tau * unit, theta=point.theta / unit, spread=point.spread * unit),
+                rows=tuple(replace(row, load=tuple((name, load * unit) for name, load in row.load)) for row in rows),
+            )
+            for point, rows in found
+        ]
+        for found in _points(cell, [float(f"{tau / unit:.9g}") for tau in taus])
     ]
 
 
@@ -117,15 +120,40 @@ def _rounded(service: ServiceMoments, unit: float) -> ServiceMoments:
     )
 
 
-@lru_cache(maxsize=4096)
-def _points(
-    services: tuple[ServiceMoments, ...],
-    tau: float,
-    rates: tuple[tuple[str, float], ...],
-    tail: float,
-    servers_per_replica: int,
-    limit: int,
-) -> tuple[tuple[WaitingPoint, tuple[Row, ...]], ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    """A queue in units of its reference service, but for its wait."""
+
+    services: tuple[ServiceMoments, ...]
+    rates: tuple[tuple[str, float], ...]
+    tail: float
+    servers_per_replica: int
+    limit: int
+
+
+_Points: TypeAlias = tuple[tuple[WaitingPoint, tuple[Row, ...]], ...]
+
+
+@lru_cache(maxsize=1024)
+def _known(_: _Cell) -> dict[float, _Points]:
+    """What has been found for a cell, by its wait."""
+    return {}
+
+
+def _points(cell: _Cell, taus: Sequence[float]) -> list[_Points]:
     """Operating points with their rows, all in units of the reference service."""
-    points = waiting_points(services, tau, dict(rates), tail=tail, servers_per_replica=servers_per_replica, limit=limit)
-    return tuple((point, point.rows(services)) for point in points)
+    known = _known(cell)
+    missing = [tau for tau in dict.fromkeys(taus) if tau not in known]
+    found = waiting_points_at(
+        cell.services,
+        missing,
+        dict(cell.rates),
+        tail=cell.tail,
+        servers_per_replica=cell.servers_per_replica,
+        limit=cell.limit,
+    )
+    known |= {
+        tau: tuple((point, point.rows(cell.services)) for point in points)
+        for tau, points in zip(missing, found, strict=True)
+    }
+    return [known[tau] for tau in taus]

@@ -49,9 +49,14 @@ class _Effort:
     poor: float
 
 
+_POOR = 1.5
+"""A plan that costs so many times the bound is no measure for what to leave out."""
 _QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=math.inf)
-_THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=1.5)
-_PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=1.5)
+_THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=_POOR)
+_PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=_POOR)
+_CLOSING = _Effort(most=600, each=40, nodes=300, gap=0.0, poor=math.inf)
+_NEARLY = 0.01
+"""Share of its cost by which a plan may exceed the bound and a longer search still be worth its time."""
 _SURELY = 0.9
 """Share of the gap asked for that a known plan must keep to be enough: ties and predictions may add to its cost."""
 _CAREFUL = 1e-5
@@ -210,6 +215,13 @@ class Scout:
             return False
         return 0.0 <= self.incumbent.most - self.bound <= _SURELY * self.settings.gap * self.incumbent.most
 
+    @property
+    def nearly_enough(self) -> bool:
+        """Whether the incumbent is so close to the bound that a longer search may well find one that is enough."""
+        if self.incumbent is None or not self.eager or self.enough:
+            return False
+        return self.incumbent.most - self.bound <= _NEARLY * self.incumbent.most
+
     def shortlist(self, problem: PlanningProblem, questions: Sequence[Question] = ()) -> Shortlist:
         """Leave out candidates that no plan cheaper than a known one can use.
 
@@ -258,7 +270,9 @@ class Scout:
             return every
         some, owner = set[str](), dict[str, str]()
         points: list[Candidate] = []
+        closest: Incumbent | None = None
         found = priced(replace(outlines, candidates=tuple(known.values())), self.settings, self.clock)
+        self.bound = max(self.bound, 0.0 if found is None else found.bound)
         joining = [] if found is None else [list(known)[k] for k in best(found.worth, _SEEDS)]
         try:
             for turn in range(_TURNS):
@@ -281,8 +295,11 @@ class Scout:
                     break
                 rising = self.bound < found.bound * (1.0 - _RISING)
                 self.bound = max(self.bound, found.bound)
-                if turn == 0 or not rising:
+                if turn == 0 or not rising or self.incumbent is None or self.incumbent.most > _POOR * self.bound:
                     self._look(packed, problem.candidates, found, owner, _QUICK)
+                if not rising and self.nearly_enough and self.incumbent is not closest:
+                    self._look(packed, problem.candidates, found, owner, _CLOSING)
+                    closest = self.incumbent
                 if self.enough:
                     break
                 joining = self._joining(problem, found, {key for key in known if key not in some})
@@ -347,7 +364,7 @@ class Scout:
     ) -> Incumbent | None:
         """A plan over the best candidates; None where there is none, or none in time."""
         most, each = effort.most, effort.each
-        rough = replace(self.settings, gap=max(self.settings.gap, effort.gap), nodes=effort.nodes)
+        rough = replace(self.settings, gap=max(_SURELY * self.settings.gap, effort.gap), nodes=effort.nodes)
         known = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
         while True:
             tried = found.favoured.copy()

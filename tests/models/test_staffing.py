@@ -18,7 +18,7 @@ def _staffed(speed: float) -> list[StaffedQueue]:
     ]
     rates = {name: rate * speed for name, rate in RATES.items()}
     tau = strict_tau(services, 0.17 / speed)
-    return staffed_queues(services, tau, rates, tail=0.025, servers_per_replica=1, limit=5)
+    return staffed_queues(services, [tau], rates, tail=0.025, servers_per_replica=1, limit=5)[0]
 
 
 @pytest.mark.parametrize("speed", [0.1, 2.0, 30.0])

@@ -390,25 +390,28 @@ def _candidates(context: Context, pool: Pool, known: Senders) -> Iterator[tuple[
     not ask for anyway, looser ones are left out."""
     point = None if pool.loop is None else loop_point(pool)
     allowed = _admitted(pool)
-    others: dict[frozenset[str], tuple[Row, ...] | None] = {}
-    times = origins(context, pool)
+    ways: list[tuple[dict[str, float], tuple[Arc, ...]]] = []
+    served: dict[frozenset[str], list[dict[str, float]]] = {}
     for wanted in _splits(context, pool, known):
         tau = _stricter(pool, wanted, allowed)
         arcs = [arc for hop in pool.hops if hop.name in allowed for arc in _arcs(context, pool, hop, hop.wait_s(tau), known)]
-        names = frozenset(arc.request_class for arc in arcs)
-        if not names:
-            continue
-        if names not in others:
-            others[names] = _other_rows(pool, point, names)
+        if arcs:
+            ways.append((tau, tuple(sorted(arcs))))
+            served.setdefault(frozenset(arc.request_class for arc in arcs), []).append(tau)
+    others = {names: _other_rows(pool, point, names) for names in served}
+    waits = {names: iter(_waiting(pool, taus, names)) for names, taus in served.items() if others[names] is not None}
+    times = origins(context, pool)
+    for tau, passages in ways:
+        names = frozenset(arc.request_class for arc in passages)
         other = others[names]
         if other is None:
             continue
         rates = {hop.name: hop.load.request.rate for hop in pool.hops if hop.name in names}
         free = False
-        for waiting in _waiting(pool, tau, names):
+        for waiting in next(waits[names]):
             rows = _waiting_rows(pool, waiting)
             free |= all(row.implied_by(other, rates) for row in rows)
-            yield _candidate(context, pool, times, point, waiting, tuple(sorted(arcs)), (*rows, *other), tau)
+            yield _candidate(context, pool, times, point, waiting, passages, (*rows, *other), tau)
         if free:
             return
 
@@ -436,24 +439,27 @@ def _waiting_rows(pool: Pool, waiting: Mapping[str, StaffedQueue]) -> list[Row]:
     ]
 
 
-def _waiting(pool: Pool, tau: Mapping[str, float], names: frozenset[str]) -> Iterator[dict[str, StaffedQueue]]:
-    """Every combination of operating points of the pool's queues for these waits."""
-    options = []
+def _waiting(
+    pool: Pool, taus: Sequence[Mapping[str, float]], names: frozenset[str]
+) -> Iterator[list[dict[str, StaffedQueue]]]:
+    """For each of several waits, every combination of operating points of the pool's queues."""
+    found: list[tuple[str, list[list[StaffedQueue]]]] = []
     for queue in pool.queues:
         hops = [hop for hop in pool.hops if hop.name in names and queue.name in hop.queues]
         if not hops:
             continue
         staffed = staffed_queues(
             queue.served(names),
-            tau[queue.name],
+            [tau[queue.name] for tau in taus],
             {hop.name: hop.load.request.rate for hop in hops},
             tail=min(hop.shares.wait_eps for hop in hops),
             servers_per_replica=queue.servers_per_replica,
             limit=_POINTS["two queues" if len(pool.queues) > 1 else "queue" if pool.loop is None else "loop"],
         )
-        options.append([(queue.name, point) for point in staffed])
-    for combination in itertools.product(*options):
-        yield dict(combination)
+        found.append((queue.name, staffed))
+    for i in range(len(taus)):
+        options = [[(name, point) for point in staffed[i]] for name, staffed in found]
+        yield [dict(combination) for combination in itertools.product(*options)]
 
 
 def _candidate(
