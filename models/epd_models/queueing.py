@@ -348,10 +348,10 @@ class _Search:
         """Half the work variance of the whole mixes, the burst factor's log, and where both are finite."""
         half, own = np.zeros_like(theta), np.zeros_like(theta)
         for service, rates, shares in zip(self.services, self.rates.T, self.mix.own, strict=True):
-            rate = rates[:, None, None]
-            half = half + rate * np.where(rate > 0, service.excess(theta), 0.0)
-            if (shares > 0).any():
-                own = np.maximum(own, shares * np.where(shares > 0, service.own_burst(theta), 0.0))
+            flows = np.flatnonzero(rates > 0)
+            half[flows] += rates[flows, None, None] * service.excess(theta[flows])
+            if (bursts := np.flatnonzero(shares > 0)).size:
+                own[bursts] = np.maximum(own[bursts], shares[bursts] * service.own_burst(theta[bursts]))
         usable = np.isfinite(half) & np.isfinite(own)
         return np.where(usable, half, 1.0), np.where(usable, own, 0.0), usable
 
