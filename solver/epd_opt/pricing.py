@@ -32,6 +32,8 @@ _SHARE = 0.5
 """Candidates that join at a time at the most, beyond that: a share of those that are in already."""
 NEAR = 0.25
 """Candidates whose opening is sure to cost more, as a share of the bound, are priced no further."""
+_STAYING = 0.05
+"""Candidates whose opening is sure to cost more, as a share of the bound, are no start for a like relaxation."""
 NOTHING = 1e-7
 """What a candidate may earn and still not join the relaxation, as a share of the bound."""
 
@@ -49,7 +51,7 @@ class Priced:
     favoured : array of bool
         Whether a question favours a candidate.
     solved : frozenset of str
-        Keys of the candidates that the relaxation was solved over.
+        Keys of the candidates that the relaxation was solved over and that a like one starts with.
     basis : Mapping[str, int]
         Where the relaxation ended, by names that do not depend on which candidates it was solved over.
     """
@@ -93,7 +95,7 @@ def priced(
         if relaxed is None:
             if chosen.all() or clock.left_s == 0.0:
                 return None
-            chosen[best(np.where(chosen, -np.inf, worth), int(chosen.sum()))] = True
+            chosen[best(np.where(chosen, -np.inf, worth), max(JOINING, int(chosen.sum())))] = True
             continue
         basis = {names.variables[name]: status for name, status in relaxed.basis.variables.items()}
         basis |= {names.rows[name]: status for name, status in relaxed.basis.rows.items()}
@@ -110,7 +112,8 @@ def priced(
     bound -= float(np.maximum(worth[~chosen], 0.0).sum())
     near = np.flatnonzero(worth > -NEAR * abs(bound))
     worth[near] = pricing.sharp_worth(labels, prices, near, replace(settings, time_limit_s=clock.left_s), worth[near])
-    solved = frozenset(candidate.key for candidate, wanted in zip(problem.candidates, chosen, strict=True) if wanted)
+    staying = chosen & (worth > -_STAYING * abs(bound))
+    solved = frozenset(candidate.key for candidate, wanted in zip(problem.candidates, staying, strict=True) if wanted)
     return Priced(bound=bound, worth=worth, favoured=favoured, solved=solved, basis=basis)
 
 

@@ -25,6 +25,10 @@ ENOUGH = 150
 """Problems of so few candidates are solved as they are."""
 
 
+_SURELY = 0.9
+"""Share of the gap asked for that a known plan must keep to be enough: ties and predictions may add to its cost."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Effort:
     """How hard a plan is sought.
@@ -36,8 +40,9 @@ class _Effort:
         most one of each physical pool, because its best points are much alike.
     nodes : int
         Nodes of the search tree that are looked at.
-    gap : float
-        Relative gap that is enough.
+    gap, part : float
+        Relative gap that is enough, or this part of the gap asked for where that is more: a plan is compared with the
+        best of the candidates that it is sought among, which costs more than the bound.
     poor : float
         A plan that costs so many times the bound is sought again among more candidates.
     """
@@ -47,6 +52,7 @@ class _Effort:
     nodes: int
     gap: float
     poor: float
+    part: float = _SURELY
 
 
 _POOR = 1.5
@@ -54,11 +60,9 @@ _POOR = 1.5
 _QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=math.inf)
 _THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=_POOR)
 _PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=_POOR)
-_CLOSING = _Effort(most=600, each=40, nodes=300, gap=0.0, poor=math.inf)
+_CLOSING = _Effort(most=600, each=40, nodes=300, gap=0.0, poor=math.inf, part=0.3)
 _NEARLY = 0.01
 """Share of its cost by which a plan may exceed the bound and a longer search still be worth its time."""
-_SURELY = 0.9
-"""Share of the gap asked for that a known plan must keep to be enough: ties and predictions may add to its cost."""
 _CAREFUL = 1e-5
 """Share of the incumbent's cost that is added to it before anything is left out: more than all ties together weigh."""
 
@@ -364,7 +368,7 @@ class Scout:
     ) -> Incumbent | None:
         """A plan over the best candidates; None where there is none, or none in time."""
         most, each = effort.most, effort.each
-        rough = replace(self.settings, gap=max(_SURELY * self.settings.gap, effort.gap), nodes=effort.nodes)
+        rough = replace(self.settings, gap=max(effort.part * self.settings.gap, effort.gap), nodes=effort.nodes)
         known = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
         while True:
             tried = found.favoured.copy()
