@@ -57,7 +57,7 @@ class _Effort:
 
 _POOR = 1.5
 """A plan that costs so many times the bound is no measure for what to leave out."""
-_QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=math.inf)
+_QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=2.0)
 _THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=_POOR)
 _PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=_POOR)
 _CLOSING = _Effort(most=600, each=40, nodes=300, gap=0.0, poor=math.inf, part=0.3)
@@ -299,7 +299,7 @@ class Scout:
                     break
                 rising = self.bound < found.bound * (1.0 - _RISING)
                 self.bound = max(self.bound, found.bound)
-                if turn == 0 or not rising or self.incumbent is None or self.incumbent.most > _POOR * self.bound:
+                if turn == 0 or not rising or self.incumbent is None or self.incumbent.most > _FAR * self.bound:
                     self._look(packed, problem.candidates, found, owner, _QUICK)
                 if not rising and self.nearly_enough and self.incumbent is not closest:
                     self._look(packed, problem.candidates, found, owner, _CLOSING)
@@ -394,8 +394,9 @@ _TURNS = 10
 """Times that pools are staffed and priced again."""
 _MANY = 600
 """Where more candidates than that are left, a better plan is worth a longer search."""
-_RISING = 1e-3
-"""A plan is looked for at first, and where the bound has risen by less than this share of it."""
+_RISING, _FAR = 1e-3, 1.1
+"""A plan is looked for at first, where the bound has risen by less than the first share of it, and where the known one costs
+so many times as much."""
 _CLOSE = 0.002
 """An outline is staffed when it earns nearly something: its share of the bound."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from epd_opt import document as doc
@@ -22,7 +22,7 @@ from epd_opt.solution import replica_counts
 
 _NOTHING = 1e-6
 """Share of the largest demand below which nothing is served: solvers cannot tell so little from none."""
-_BELOW, _ABOVE = 1.25, 1.01
+_BELOW, _ABOVE = 1.05, 1.01
 """Operating points made for a demand cover pools up to it: they serve for any that is lower by no more than the first
 factor, and for hardly any that is higher."""
 _ROUNDS = 4
@@ -44,7 +44,7 @@ def most_demand(task: Task) -> Found | NoPlan:
     if not task.resolved.demands:
         message = "goodput is a multiple of the rates, and all rates are 0"
         raise InvalidInput([Problem(path="workload.classes", message=message, hint="give rate_per_s")])
-    most = 1.0
+    most = _about(task)
     for _ in range(_ROUNDS):
         hint = rounded_down(most)
         offered = task.offering_at([hint])
@@ -64,6 +64,19 @@ def most_demand(task: Task) -> Found | NoPlan:
         return NoPlan(why=task.limiting(pruned(problem, multiple).at(multiple)))
     task.means.say(f"{found.multiple:.6g} times the demand, at most {found.bound:.6g}")
     return _cheapest(task, offered, found, hint)
+
+
+def _about(task: Task) -> float:
+    """About the largest multiple, from outlines of pools made for the stated demand; 1 where they tell nothing."""
+    found = [1.0]
+
+    def screen(outlines: PlanningProblem, _: object) -> Collection[str]:
+        with contextlib.suppress(InvalidInput):
+            found.append(ceiling(pruned(outlines), task.means.clock))
+        return ()
+
+    task.offering_at([1.0], screen)
+    return found[-1] or 1.0
 
 
 def _cheapest(task: Task, offered: Offering, found: Largest, hint: float) -> Found:
