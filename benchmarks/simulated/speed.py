@@ -16,8 +16,8 @@ import numpy as np
 
 import epd_opt
 from epd_opt.offering import loads_of
-from epd_opt.simulate.arrivals import Arrival, drawn
 from epd_opt.restore import resolved_plan
+from epd_opt.simulate.arrivals import Arrival, drawn
 from epd_opt.simulate.run import sources_of
 from simulated.shipped import INSTANCES
 
