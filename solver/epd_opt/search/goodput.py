@@ -67,7 +67,8 @@ def most_demand(task: Task) -> Found | NoPlan:
 
 
 def _about(task: Task) -> float:
-    """About the largest multiple, from outlines of pools made for the stated demand; 1 where they tell nothing."""
+    """About the largest multiple, from outlines of pools for the stated demand; 1 where they tell nothing, as beside
+    measured workers."""
     found = [1.0]
 
     def screen(outlines: PlanningProblem, _: object) -> Collection[str]:
@@ -75,7 +76,8 @@ def _about(task: Task) -> float:
             found.append(ceiling(pruned(outlines), task.means.clock))
         return ()
 
-    task.offering_at([1.0], screen)
+    if not task.resolved.instance.workers:
+        task.offering_at([1.0], screen)
     return found[-1] or 1.0
 
 
