@@ -15,6 +15,8 @@ from epd_opt.hours_view import hours_tables
 from epd_opt.scenario_view import robust_headline, robust_tables
 from epd_opt.tables import against, name_text, ruled, spaced, ways_text
 from epd_opt.wording import (
+    PROVED_OPTIMAL,
+    counted,
     fullest,
     labels,
     milliseconds,
@@ -139,7 +141,7 @@ def _headline(document: PlanDocument, cost: Cost) -> Iterator[Text]:
         totals += [f"{money(cost.upfront_usd)} upfront", f"{money(cost.billed_usd_per_hour)}/h billed"]
     totals += [f"{significant(cost.power_kw)} kW"] if cost.power_kw else []
     units = sum(pool.devices for pool in document.pools)
-    totals.append(f"{_count(units, 'device')} in {_count(len(document.pools), 'pool')}")
+    totals.append(f"{counted(units, 'device')} in {counted(len(document.pools), 'pool')}")
     yield Text("   ".join(totals))
 
 
@@ -147,7 +149,7 @@ def _proof(proved: bool, gap: float, otherwise: str) -> tuple[str, str]:
     """What is proved, and its colour."""
     if not proved:
         return otherwise, "bold yellow"
-    return ("proved optimal" if gap < 5e-5 else f"proved within {gap:.2%} of the optimum"), "green"
+    return ("proved optimal" if gap < PROVED_OPTIMAL else f"proved within {gap:.2%} of the optimum"), "green"
 
 
 def _robust_proof(document: PlanDocument, robust: RobustResult) -> tuple[str, str]:
@@ -164,10 +166,6 @@ def _gap(document: PlanDocument) -> float:
 def _not_proved(bound: float) -> str:
     """What is known of the optimum in US dollars per hour; a bound of nothing tells nothing."""
     return f"not proved: the optimum may be as low as {money(bound)}/h" if bound else "not proved: no bound was found"
-
-
-def _count(number: float, thing: str) -> str:
-    return f"{number:g} {thing}" if number == 1 else f"{number:g} {thing}s"
 
 
 def _retired(document: PlanDocument) -> Iterator[Text]:
@@ -345,7 +343,7 @@ def _origin(document: PlanDocument) -> Iterator[RenderableType]:
     """Where the times come from and how far to trust the weakest figure."""
     modelled = [pool for pool in document.pools if pool.provenance != "measured"]
     if modelled:
-        whose = "" if len(modelled) == len(document.pools) else f" of {_count(len(modelled), 'pool')}"
+        whose = "" if len(modelled) == len(document.pools) else f" of {counted(len(modelled), 'pool')}"
         text = f"Times{whose} come from {sources(modelled)}; weakest confidence among their figures: "
         text += f"{weakest(document.pools)}."
     else:
@@ -354,7 +352,7 @@ def _origin(document: PlanDocument) -> Iterator[RenderableType]:
         estimates = sum(assumption.confidence == "estimate" for assumption in document.assumptions)
         count = len(document.assumptions)
         how_sure = f", {estimates} of them estimates, are" if count > 1 else ", an estimate, is" if estimates else " is"
-        text += f" {_count(count, 'assumption')}{how_sure} in the plan document."
+        text += f" {counted(count, 'assumption')}{how_sure} in the plan document."
     yield Padding(Text(text, style="dim"), (1, 0, 0, 0))
 
 

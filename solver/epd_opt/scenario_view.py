@@ -10,7 +10,7 @@ from rich.text import Text
 from epd_opt.document import PlanDocument, RobustResult, ScenarioResult, SinglePlan
 from epd_opt.scenario_plan import physical_of, view
 from epd_opt.tables import against, name_text, ruled, spaced, ways_text
-from epd_opt.wording import labels, money, printable, share, significant
+from epd_opt.wording import counted, labels, money, printable, share, significant
 
 _MEASURES = {
     "expected_cost": "expected cost",
@@ -31,7 +31,7 @@ def robust_headline(document: PlanDocument, robust: RobustResult, proof: tuple[s
     )
     scenarios = document.scenarios or []
     held = "all of them" if robust.held_share > 1.0 - 1e-9 else f"{share(robust.held_share)} of their weight"
-    devices = f"{sum(pool.devices for pool in document.pools):g} devices in {len(document.pools)} pools"
+    devices = f"{counted(sum(pool.devices for pool in document.pools), 'device')} in {counted(len(document.pools), 'pool')}"
     what = "one fleet for {} scenarios" if document.hours is None else "one day in {} groups of hours"
     yield Text(f"{what.format(len(scenarios))}, {devices}; targets hold in {held}")
     each = "nothing is requested" if cost.usd_per_request is None else f"{money(cost.usd_per_request)} per request"

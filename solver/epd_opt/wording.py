@@ -113,6 +113,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def counted(amount: float, thing: str, things: str | None = None) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "pool"), counted(2, "pool"), counted(0.5, "device")
+    ('1 pool', '2 pools', '0.5 devices')
+    """
+    return f"{amount:g} {thing if amount == 1 else things or thing + 's'}"
+
+
 def money(usd: float | None) -> str:
     """US dollars with as many digits as say something.
 
@@ -158,3 +167,7 @@ def share(value: float) -> str:
     ('99%', '<1%', '0%')
     """
     return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
+
+
+PROVED_OPTIMAL = 5e-5
+"""A gap so small is not worth its figures."""

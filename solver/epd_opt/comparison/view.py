@@ -14,7 +14,7 @@ from epd_opt.comparison.document import ClassFacts, ComparisonDocument, Differen
 from epd_opt.document import Cost
 from epd_opt.render import WIDTH, view_text
 from epd_opt.tables import ruled, ways_text
-from epd_opt.wording import label, milliseconds, money, printable, significant
+from epd_opt.wording import PROVED_OPTIMAL, label, milliseconds, money, printable, significant
 
 _NAME = "cyan"
 _SHOWN_CARDS = 10
@@ -90,7 +90,9 @@ def _costs(document: ComparisonDocument) -> RenderableType:
 def _status(status: str, cost: Cost | None) -> str:
     if cost is None:
         return status
-    return f"proved within {cost.gap:.2%}" if status == "optimal" else f"not proved, gap {cost.gap:.1%}"
+    if status != "optimal":
+        return f"not proved, gap {cost.gap:.1%}"
+    return "proved optimal" if cost.gap < PROVED_OPTIMAL else f"proved within {cost.gap:.2%}"
 
 
 def _why(document: ComparisonDocument) -> Iterator[RenderableType]:

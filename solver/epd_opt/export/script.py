@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from epd_opt.export.exported import Exported
 from epd_opt.export.fleet import Deployed, Fleet
-from epd_opt.wording import printable
+from epd_opt.wording import counted, printable
 
 VISIBLE = {
     "NVIDIA": "CUDA_VISIBLE_DEVICES",
@@ -93,15 +93,11 @@ def heading(deployed: Fleet, target: str, notes: Sequence[str]) -> Iterator[str]
     """Comment lines: what it is, for which release, and what it does not say."""
     document = deployed.document
     name = printable(document.instance)
-    yield f"# {name}: {_count(len(document.pools), 'pool')}, {_count(deployed.replicas, 'replica')} (spares included)"
+    yield f"# {name}: {counted(len(document.pools), 'pool')}, {counted(deployed.replicas, 'replica')} (spares included)"
     yield f"# Written by epd-opt {document.provenance.epd_opt} with the options of {target}."
     if notes:
         yield "# Not expressed here, or left to do by hand:"
     yield from (f"# - {printable(note)}" for note in notes)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _unknown_devices(deployed: Fleet) -> Iterator[str]:

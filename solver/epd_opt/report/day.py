@@ -8,10 +8,9 @@ from epd_opt.document import ClassResult, HoursResult, PlanDocument, ScenarioRes
 from epd_opt.hours_view import WAYS
 from epd_opt.report.day_chart import Bar, day_chart
 from epd_opt.report.markup import Child, Markup, badge, element, joined, letter, listed, number, paragraph, table
-from epd_opt.report.summary import count
 from epd_opt.scenario_plan import physical_of
 from epd_opt.tariffs import BASES
-from epd_opt.wording import labels, milliseconds, money, share, significant
+from epd_opt.wording import counted, labels, milliseconds, money, share, significant
 
 
 def day(document: PlanDocument, hours: HoursResult) -> Markup:
@@ -40,7 +39,7 @@ def _picture(hours: HoursResult) -> Markup:
     ]
     legend = (("run", "committed, in use"), ("idle", "committed, idle"), ("hired", "hired by the hour"))
     said = [[element("span", class_=f"swatch units-{kind}", aria_hidden="true"), words] for kind, words in legend]
-    line = f"; the dashed line is the commitment, {count(committed, 'unit')}"
+    line = f"; the dashed line is the commitment, {counted(committed, 'unit')}"
     return element(
         "figure",
         day_chart(bars, committed),

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from epd_opt.document import PlanDocument, Simulated, SimulatedRound
 from epd_opt.report.figures import interval
 from epd_opt.report.markup import Child, Markup, badge, element, joined, letter, listed, number, paragraph, table
-from epd_opt.report.summary import count
 from epd_opt.report.targets import Target, stated_targets
 from epd_opt.simulate.document import ClassOutcome, SimulationDocument
 from epd_opt.simulate.table import verdict
-from epd_opt.wording import labels, milliseconds, money, share, significant
+from epd_opt.wording import counted, labels, milliseconds, money, share, significant
 
 _WHICH = {"ttft": "TTFT", "itl": "ITL", "e2e": "End to end"}
 
@@ -43,10 +42,10 @@ def _round(index: int, one: SimulatedRound, *, chosen: bool) -> Sequence[Child]:
 
 def simulated(document: PlanDocument, found: SimulationDocument) -> Markup:
     """Attainment of each class, times, and what the pools went through."""
-    counted = sum(outcome.requests for outcome in found.classes.values())
-    runs = count(len(found.seeds), "run")
+    requests = sum(outcome.requests for outcome in found.classes.values())
+    runs = counted(len(found.seeds), "run")
     text = (
-        f" {counted:,} requests counted over {significant(found.seconds)} s in {runs}, {found.arrivals}, "
+        f" {requests:,} requests counted over {significant(found.seconds)} s in {runs}, {found.arrivals}, "
         f"{found.routing} routing. A target is met where the upper end of the 95% interval reaches its percentile."
     )
     words = verdict(found)

@@ -9,8 +9,7 @@ from epd_opt.document import Cost, DeviceUse, PlanDocument, Pool
 from epd_opt.report.figures import cost_bar, meter
 from epd_opt.report.markup import Child, Markup, badge, element, facts, joined, letter, listed, number, paragraph, table
 from epd_opt.report.stage_graph import degrees, flow_sentences, stage_graph
-from epd_opt.report.summary import count
-from epd_opt.wording import fullest, label, labels, milliseconds, requirement, share, significant
+from epd_opt.wording import counted, fullest, label, labels, milliseconds, requirement, share, significant
 
 _NEGLIGIBLE = 1e-6
 """Share of the cost below which a difference comes from rounding."""
@@ -195,7 +194,7 @@ def _price_words(price: Mapping[str, Any]) -> Iterator[str]:
         yield f"{_amount(price['purchase_usd'])} to buy"
     if (reserved := price.get("reserved")) is not None:
         yield f"{_amount(reserved['usd_per_hour'])} per hour, reserved"
-        yield f"for {count(reserved['term_years'], 'year')}"
+        yield f"for {counted(reserved['term_years'], 'year')}"
         if reserved.get("upfront_usd") is not None:
             yield f"{_amount(reserved['upfront_usd'])} of it paid at the start"
         elif reserved.get("upfront_share"):

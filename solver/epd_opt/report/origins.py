@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from epd_opt.document import Assumption, FittedError, PlanDocument
 from epd_opt.report.markup import Child, Markup, element, facts, joined, letter, listed, number, paragraph, table, trust
-from epd_opt.report.summary import count, percent
-from epd_opt.wording import labels, sources, weakest
+from epd_opt.report.summary import percent
+from epd_opt.wording import counted, labels, sources, weakest
 
 _QUANTITIES = {"ttft": "TTFT", "itl": "ITL", "image": "the encode of an image"}
 
@@ -66,7 +66,7 @@ def assumptions(document: PlanDocument) -> Markup:
     if not every:
         return paragraph("None: the instance states every figure that the plan rests on.")
     weak = sum(one.confidence == "estimate" for _, one in every)
-    text = f"{count(len(every), 'figure')} that the instance did not state; {weak} of them are estimates."
+    text = f"{counted(len(every), 'figure')} that the instance did not state; {weak} of them are estimates."
     stated = [(i, one) for i, one in every if not _on_card(one)]
     rows = [
         [element("span", one.text, class_="name"), _value(i, one), trust(one.confidence), _small(one.source)]
@@ -114,7 +114,7 @@ def provenance(document: PlanDocument) -> Markup:
         ("Instance", document.instance),
         ("SHA-256 of the instance", element("code", made.instance_sha256)),
         ("Planned by", f"epd-opt {made.epd_opt}"),
-        ("Solver", [made.solver, ", ", number(count(made.threads, "thread"), made.threads, "provenance", "threads")]),
+        ("Solver", [made.solver, ", ", number(counted(made.threads, "thread"), made.threads, "provenance", "threads")]),
         ("Time", number(f"{made.seconds:.3g} s", made.seconds, "provenance", "seconds")),
         ("Status", document.status),
     ]

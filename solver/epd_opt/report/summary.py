@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from epd_opt.document import Cost, Goodput, PlanDocument, RateMultiple
 from epd_opt.report.markup import Child, Markup, badge, element, joined, number, paragraph
-from epd_opt.wording import money, significant
+from epd_opt.wording import counted, money, significant
 
 _MILLION = 1e6
 _EXACT = 5e-5
@@ -46,14 +46,14 @@ def _sentence(document: PlanDocument, cost: Cost) -> Iterator[Child]:
 def _demand(document: PlanDocument) -> Iterator[Child]:
     """What is asked for, and what serves it."""
     rate = sum(result.rate_per_s for result in document.classes.values())
-    yield f"{count(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
+    yield f"{counted(len(document.classes), 'class', 'classes')} of requests, {significant(rate)} requests/s, "
     if document.instance_document.get("redundancy", {}).get("headroom"):
         yield "headroom included, "
     if document.goodput is not None:
         yield ["at ", _multiple(document.goodput.multiple, "goodput"), " times the stated demand, "]
     if document.rate_multiple is not None:
         yield ["at ", _multiple(document.rate_multiple.multiple, "rate_multiple"), " times the stated demand, "]
-    yield [f"are served by {count(units(document), 'device')} in {count(len(document.pools), 'pool')} for "]
+    yield [f"are served by {counted(units(document), 'device')} in {counted(len(document.pools), 'pool')} for "]
 
 
 def _day(document: PlanDocument) -> Iterator[Child]:
@@ -62,10 +62,10 @@ def _day(document: PlanDocument) -> Iterator[Child]:
     rates = [sum(one.rate_per_s for one in result.classes.values()) for result in results] or [0.0]
     names = {name for result in results for name in result.classes}
     asked = f"{significant(min(rates))} to {significant(max(rates))} requests/s"
-    yield f"{count(len(names), 'class', 'classes')} of requests by the hour of the day, {asked}, "
+    yield f"{counted(len(names), 'class', 'classes')} of requests by the hour of the day, {asked}, "
     if document.instance_document.get("redundancy", {}).get("headroom"):
         yield "headroom included, "
-    yield f"are served by {count(units(document), 'device')} at most in {count(len(document.pools), 'pool')} for "
+    yield f"are served by {counted(units(document), 'device')} at most in {counted(len(document.pools), 'pool')} for "
 
 
 def _multiple(value: float, objective: str) -> Markup:
@@ -103,7 +103,7 @@ def _verdicts(document: PlanDocument, cost: Cost) -> Iterator[Child]:
     else:
         yield badge("All targets met, as predicted", "good")
     if document.warnings:
-        yield element("a", badge(count(len(document.warnings), "warning"), "warn"), href="#warnings")
+        yield element("a", badge(counted(len(document.warnings), "warning"), "warn"), href="#warnings")
 
 
 def proof(document: PlanDocument, cost: Cost) -> Markup:
@@ -145,15 +145,6 @@ def _tile(term: str, value: Child, note: Child) -> Markup:
 def units(document: PlanDocument) -> float:
     """Sold units in all pools, spares included."""
     return sum(pool.devices for pool in document.pools)
-
-
-def count(amount: float, thing: str, things: str | None = None) -> str:
-    """A number and what it counts.
-
-    >>> count(1, "pool"), count(2, "pool"), count(0.5, "device")
-    ('1 pool', '2 pools', '0.5 devices')
-    """
-    return f"{amount:g} {thing if amount == 1 else things or thing + 's'}"
 
 
 def percent(value: float) -> str:
