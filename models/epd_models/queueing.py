@@ -133,7 +133,7 @@ class ServiceMoments:
             return np.zeros_like(theta)
         log_moment = self._log_moment(theta)
         finite = np.isfinite(log_moment) & (log_moment > 1e-9)
-        safe = np.where(finite, log_moment, 1.0)
+        safe = np.where(finite, log_moment, 1.0 / self.scv)
         ratio = np.log(np.expm1(self.scv * safe) / (self.scv * np.expm1(safe)))
         return np.where(np.isinf(log_moment), np.inf, np.where(finite, ratio, 0.0))
 

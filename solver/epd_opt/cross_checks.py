@@ -245,8 +245,9 @@ def robust_scenarios(document: Raw) -> Iterator[Complaint]:
 
 
 def _nearest(found: str, known: list[str]) -> str:
-    close = get_close_matches(found, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(dict.fromkeys(known))}"
+    names = list(dict.fromkeys(known))
+    close = get_close_matches(found, names, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)}"
 
 
 _CHECKS: tuple[Callable[[Raw], Iterator[Complaint]], ...] = (

@@ -4,7 +4,7 @@ always replace."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -16,22 +16,30 @@ from epd_models.row import Row
 from epd_opt.problem import PlanningProblem
 
 
-def prune(problem: PlanningProblem) -> PlanningProblem:
-    """The same problem, with the same optimum, over fewer candidates."""
-    kept = connected(thin(replace(problem, candidates=tuple(connected(problem.candidates)))))
+def prune(problem: PlanningProblem, each: Callable[[], None] = lambda: None) -> PlanningProblem:
+    """The same problem, with the same optimum, over fewer candidates.
+
+    Parameters
+    ----------
+    each : callable
+        Called again and again; may raise to end the work.
+    """
+    kept = connected(thin(replace(problem, candidates=tuple(connected(problem.candidates))), each))
     return replace(problem, candidates=tuple(sorted(kept, key=lambda candidate: candidate.key)))
 
 
-def thin(problem: PlanningProblem) -> list[Candidate]:
+def thin(problem: PlanningProblem, each: Callable[[], None] = lambda: None) -> list[Candidate]:
     """Candidates without rows that never bind, and without those that another operating point of their pool can replace."""
     rates = {demand.name: demand.rate for demand in problem.demands}
     groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in problem.candidates:
-        groups.setdefault(candidate.physical, []).append(lean(candidate, rates))
+        groups.setdefault(candidate.physical, []).append(candidate)
     metered = {offer.name for offer in problem.offers if offer.busy_usd_per_unit_second}
-    return [
-        candidate for (device, _), group in groups.items() for candidate in undominated(group, metered=device in metered)
-    ]
+    result: list[Candidate] = []
+    for (device, _), group in groups.items():
+        each()
+        result += undominated([lean(candidate, rates) for candidate in group], metered=device in metered)
+    return result
 
 
 def lean(candidate: Candidate, rates: Mapping[str, float]) -> Candidate:

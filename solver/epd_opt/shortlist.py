@@ -17,7 +17,7 @@ import pulp
 from epd_models.candidate import Arc, Candidate
 from epd_opt.backends import HIGHS, Clock, Clocked, Outcome, OutOfTime, Settings
 from epd_opt.formulation import Formulation, Question, build
-from epd_opt.pricing import Priced, Vector, best, only, priced
+from epd_opt.pricing import NOTHING, Priced, Vector, best, only, priced
 from epd_opt.problem import PlanningProblem
 from epd_opt.prune import connected, thin
 
@@ -242,6 +242,9 @@ class Scout:
             return Shortlist(problem=problem, bound=self.bound, incumbent=start)
         found = priced(counted(problem), self.settings, self.clock, questions, self.priced)
         self.priced = found or self.priced
+        if found is None and start is not None and self.clock.left_s == 0.0:
+            self.whole = False
+            return Shortlist(problem=start.formulation.sets.problem, bound=self.bound, incumbent=start, whole=False)
         if found is not None and start is None:
             start = self._plan(problem, found, _THOROUGH, questions)
         if found is None or start is None or found.bound > start.most:
@@ -306,7 +309,11 @@ class Scout:
                     closest = self.incumbent
                 if self.enough:
                     break
-                joining = self._joining(problem, found, {key for key in known if key not in some})
+                left = {key for key in known if key not in some}
+                if not self.nearly_enough and self._final(problem, found, left) and self._kept(found).sum() > _MANY:
+                    # The bound stays as it is: what time there is is best spent on the plan.
+                    self._look(packed, problem.candidates, found, owner, _PATIENT)
+                joining = self._joining(problem, found, left)
             if found is not None and not self.enough:
                 effort = _PATIENT if self._kept(found).sum() > _MANY else _THOROUGH
                 self._look(packed, problem.candidates, found, owner, effort)
@@ -337,6 +344,11 @@ class Scout:
         """Which candidates a plan cheaper than the incumbent may use."""
         dearest = math.inf if self.incumbent is None else self.incumbent.most
         return found.bound - found.worth <= dearest
+
+    def _final(self, problem: PlanningProblem, found: Priced, outlines: Collection[str]) -> bool:
+        """Whether the relaxation does without outlines, so that its bound is that over operating points."""
+        used = found.worth > -NOTHING * abs(found.bound)
+        return not any(candidate.key in outlines for candidate, uses in zip(problem.candidates, used, strict=True) if uses)
 
     def _joining(self, problem: PlanningProblem, found: Priced, outlines: Collection[str]) -> list[str]:
         """Which outlines to staff next: all that the relaxation uses, or nearly, and the best of the rest that may matter;

@@ -188,6 +188,16 @@ def test_stages_that_nobody_runs() -> None:
     assert "devices[].stages" in found.text
 
 
+def test_pairs_that_may_not_exchange_kv_caches() -> None:
+    """One device reads prompts, another one decodes, and the two may not exchange KV caches: this is said, not a time."""
+    reader, decoder = {**A100, "stages": ["prefill"]}, {**A100, "sku": "MI300X", "stages": ["decode"]}
+    apart = {"forbidden_kv_pairs": [["NVIDIA", "AMD"]]}
+    found = reason(devices=[reader, decoder], placements=["prefill", "decode"], network=apart)
+    assert (found.limit, found.request_class) == ("parallelism", "chat")
+    assert "network.forbidden_kv_pairs" in found.text
+    assert "MI300X" in found.text
+
+
 def test_precision() -> None:
     """The card does not store the KV cache in the format asked for, and lists those it does."""
     found = reason(precision={"kv_cache": "fp8"})

@@ -16,7 +16,7 @@ import epd_opt
 from epd_models.candidate import Candidate
 from epd_opt import pricing
 from epd_opt import shortlist as module
-from epd_opt.backends import HIGHS, Clock, out_of_time
+from epd_opt.backends import HIGHS, Clock, OutOfTime, out_of_time
 from epd_opt.formulation import Question, build
 from epd_opt.nodes import Nodes
 from epd_opt.offering import Screen, offering
@@ -257,6 +257,8 @@ def test_a_plan_found_early_stands_where_the_time_is_over(monkeypatch: pytest.Mo
     look = Scout._look
     monkeypatch.setattr(scout, "_look", looked)
     problem = offered(modelled(), scout.worth_staffing)
+    with pytest.raises(OutOfTime):
+        prune(problem, clock.check)
     assert scout.incumbent is not None
     assert not scout.whole
     short = scout.shortlist(problem)
@@ -269,6 +271,22 @@ def test_a_plan_found_early_stands_where_the_time_is_over(monkeypatch: pytest.Mo
     assert best is not None
     assert outcome.bound <= best * formulation.scale.factor * (1 + 2e-5)
     assert best * formulation.scale.factor <= outcome.objective * (1 + 2e-5)
+
+
+@pytest.mark.usefixtures("greedy")
+def test_a_plan_stands_where_the_time_ends_before_all_is_priced() -> None:
+    """What was staffed for is left out where there is no time to price it; the plan stands for it, with its bound."""
+    clock = Clock(PLENTY)
+    scout = Scout(settings=EXACT, clock=clock, eager=False)
+    problem = prune(offered(modelled(), scout.worth_staffing))
+    assert scout.incumbent is not None
+    assert scout.whole
+    scout.clock = Clock(0.0)
+    short = scout.shortlist(problem)
+    assert not short.whole
+    assert short.incumbent is scout.incumbent
+    assert short.problem is scout.incumbent.formulation.sets.problem
+    assert short.bound == scout.bound
 
 
 @pytest.mark.usefixtures("greedy")

@@ -128,8 +128,10 @@ def modelled_candidates(
                 each()
                 pools, here = _measured_pools(context, name, placement, entry, cut, rejections)
                 rejections += _too_slow_loops(pools)
+                barred = _barred(here, pools, known)
+                rejections += barred
                 for pool in pools:
-                    _reach(here, pool, reached)
+                    _reach(here, pool, reached, {rejection.request_class for rejection in barred})
                     outline = _outline(here, pool, known)
                     if outline is not None:
                         outlines[outline.key] = here, pool, outline
@@ -185,11 +187,32 @@ def _too_slow_loops(pools: Sequence[Pool]) -> Iterator[Rejection]:
             )
 
 
-def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float]) -> None:
+def _barred(context: Context, pools: Sequence[Pool], known: Senders) -> list[Rejection]:
+    """Classes that no sender may hand over to the pools of one entry and cut."""
+    result = []
+    for hop in pools[0].hops if pools and context.network.forbidden_pairs else ():
+        senders = known.get((hop.name, hop.start), ())
+        if senders and all(hand_over_s(context, hop.receives, sender, pools[0], hop.start) is None for sender in senders):
+            vendors = sorted({sender.vendor or "measured workers" for sender in senders})
+            label = f"{pools[0].placement} on {pools[0].entry.name}"
+            result.append(
+                Rejection(
+                    limit="parallelism",
+                    device=pools[0].entry.name,
+                    pool=f"{pools[0].placement}-{pools[0].entry.name}-{pools[0].cut.label}",
+                    request_class=hop.name,
+                    text=f"class {hop.name!r} in {label}: network.forbidden_kv_pairs keeps every device that reads its "
+                    f"prompts ({', '.join(vendors)}) from handing KV caches over",
+                )
+            )
+    return result
+
+
+def _reach(context: Context, pool: Pool, reached: dict[tuple[str, State], float], barred: Collection[str | None]) -> None:
     """Lower the shortest times at which classes reach a state by what a pool can do when nobody waits."""
     admitted = _admitted(pool)
     for hop in pool.hops:
-        if hop.name not in admitted:
+        if hop.name not in admitted or hop.name in barred:
             continue
         before = reached.get((hop.name, hop.start))
         if before is not None:

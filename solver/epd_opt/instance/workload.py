@@ -67,6 +67,7 @@ class RequestClass(Part):
     )
     interarrival_scv: NonNegative = Field(
         default=1.0,
+        le=1e6,
         description="Squared coefficient of variation of the gaps between arrivals; 1 = Poisson, above = burstier.",
     )
     images: Images | None = Field(default=None, description="Images of one request.")

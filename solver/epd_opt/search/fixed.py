@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from epd_opt.backends import OutOfTime
 from epd_opt.document import Infeasibility
 from epd_opt.formulation import Question, build
 from epd_opt.infeasible import unservable
@@ -57,10 +58,9 @@ def cheapest_of(
     if why is not None:
         return NoPlan(why=why)
     scout = scout or Scout(settings=task.means.settings, clock=task.means.clock)
-    if not scout.whole:
-        pruned = offered.problem
-    problem = task.pruned(offered, multiple) if pruned is None else pruned
-    problem = problem.at(multiple)
+    if pruned is None or not scout.whole:
+        pruned = _pruned(task, offered, multiple, scout)
+    problem = pruned.at(multiple)
     first: Found | None = None
     refused: list[Beyond] = []
     while True:
@@ -83,6 +83,18 @@ def cheapest_of(
         left = (candidate for candidate in problem.candidates if candidate.key not in beyond.points)
         problem = replace(problem, candidates=tuple(connected(left)))
         scout = Scout(settings=task.means.settings, clock=task.means.clock)
+
+
+def _pruned(task: Task, offered: Offering, multiple: float, scout: Scout) -> PlanningProblem:
+    """The problem without what cannot matter; as it is where the scout's plan stands for what there was no time for."""
+    if scout.whole:
+        try:
+            return task.pruned(offered, multiple)
+        except OutOfTime:
+            if scout.incumbent is None:
+                raise
+            scout.whole = False
+    return offered.problem
 
 
 _MOST_REFUSED = 8

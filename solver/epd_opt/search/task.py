@@ -83,8 +83,14 @@ class Task:
         return offering_at(self.resolved, multiples, each=self.means.clock.check, screen=screen)
 
     def pruned(self, offered: Offering, multiple: float = ANY) -> PlanningProblem:
-        """The problem at its stated demand, without what cannot matter up to a multiple of it."""
-        problem = pruned(offered.problem, multiple)
+        """The problem at its stated demand, without what cannot matter up to a multiple of it.
+
+        Raises
+        ------
+        OutOfTime
+            The clock ended.
+        """
+        problem = pruned(offered.problem, multiple, self.means.clock.check)
         self.means.say(f"{len(offered.problem.candidates)} candidates, {len(problem.candidates)} after pruning")
         return problem
 
@@ -93,9 +99,10 @@ class Task:
         return limiting(problem, self.means.solver, self.means.settings, questions)
 
 
-def pruned(problem: PlanningProblem, multiple: float = ANY) -> PlanningProblem:
-    """A problem at its stated demand, without what cannot matter up to a multiple of it."""
-    return replace(prune(problem.at(multiple)), demands=problem.demands)
+def pruned(problem: PlanningProblem, multiple: float = ANY, each: Callable[[], None] = lambda: None) -> PlanningProblem:
+    """A problem at its stated demand, without what cannot matter up to a multiple of it; ``each`` is as for
+    :func:`epd_opt.prune.prune`."""
+    return replace(prune(problem.at(multiple), each), demands=problem.demands)
 
 
 @dataclass(frozen=True, kw_only=True)
