@@ -57,7 +57,7 @@ class _Effort:
 
 _POOR = 1.5
 """A plan that costs so many times the bound is no measure for what to leave out."""
-_QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=2.0)
+_QUICK = _Effort(most=40, each=40, nodes=1, gap=0.05, poor=10.0)
 _THOROUGH = _Effort(most=150, each=20, nodes=100, gap=0.01, poor=_POOR)
 _PATIENT = _Effort(most=150, each=20, nodes=400, gap=0.002, poor=_POOR)
 _CLOSING = _Effort(most=600, each=40, nodes=300, gap=0.0, poor=math.inf, part=0.3)
@@ -280,7 +280,7 @@ class Scout:
         closest: Incumbent | None = None
         found = priced(replace(outlines, candidates=tuple(known.values())), self.settings, self.clock)
         self.bound = max(self.bound, 0.0 if found is None else found.bound)
-        joining = [] if found is None else [list(known)[k] for k in best(found.worth, _SEEDS)]
+        joining = [] if found is None else _seeds(list(known.values()), found)
         try:
             for turn in range(_TURNS):
                 if found is None or not joining:
@@ -382,7 +382,7 @@ class Scout:
         most, each = effort.most, effort.each
         rough = replace(self.settings, gap=max(effort.part * self.settings.gap, effort.gap), nodes=effort.nodes)
         known = self.incumbent if self.incumbent is not None and self.incumbent.fits(problem) else None
-        while True:
+        while self.clock.left_s != 0.0:
             tried = found.favoured.copy()
             tried[best(found.worth, most)] = True
             if known is not None:
@@ -398,10 +398,23 @@ class Scout:
             if tried.all() or (plan is None and outcome.termination in ("interrupted", "error")):
                 return plan
             most, each = 3 * most, 3 * each
+        return None
 
 
-_SEEDS = 60
-"""Pools that are staffed first, for a plan to measure the others by, and then at a time at least."""
+def _seeds(outlines: Sequence[Candidate], found: Priced) -> list[str]:
+    """Keys of the outlines to staff first: the best, and of many outlines the best of each physical pool."""
+    order = best(found.worth, len(found.worth)).tolist()
+    if len(order) > _LARGE:
+        firsts: dict[tuple[str, str], int] = {}
+        for k in order:
+            firsts.setdefault(outlines[k].physical, k)
+        order = list(firsts.values())
+    return [outlines[k].key for k in order[:_SEEDS]]
+
+
+_SEEDS, _LARGE = 60, 2000
+"""Pools that are staffed first, for a plan to measure the others by, and then at a time at least; where there are more
+outlines than the second number, the first ones are of different pools."""
 _TURNS = 10
 """Times that pools are staffed and priced again."""
 _MANY = 600

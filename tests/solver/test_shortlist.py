@@ -210,13 +210,15 @@ WAYS: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.usefixtures("greedy")
+@pytest.mark.parametrize("large", [10**9, 0], ids=["best first", "of different pools first"])
 @pytest.mark.parametrize(("changes", "fewer"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
 def test_the_optimum_survives_where_few_pools_are_staffed(
-    changes: dict[str, Any], fewer: bool, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any], fewer: bool, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Screening pools before their operating points are found leaves the cost as it is; where there is nothing to gain or no
     plan, all pools are staffed."""
     monkeypatch.setattr(module, "_SEEDS", 12)
+    monkeypatch.setattr(module, "_LARGE", large)
     document = modelled(**changes)
     asked: list[tuple[int, int]] = []
 
