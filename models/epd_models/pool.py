@@ -163,3 +163,8 @@ class Pool:
     memory_fraction: float
     encoder_processes: int
     tokens_per_step: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Name of the physical pool, the same under all settings."""
+        return f"{self.placement}-{self.entry.name}-{self.cut.label}"

@@ -178,7 +178,7 @@ def _too_slow_loops(pools: Sequence[Pool]) -> Iterator[Rejection]:
             yield Rejection(
                 limit="itl_ms",
                 device=pool.entry.name,
-                pool=f"{pool.placement}-{pool.entry.name}-{pool.cut.label}",
+                pool=pool.name,
                 request_class=hop.name,
                 wanted=hop.promise.itl_s * 1e3,
                 best_reachable=fastest,
@@ -193,13 +193,13 @@ def _barred(context: Context, pools: Sequence[Pool], known: Senders) -> list[Rej
     for hop in pools[0].hops if pools and context.network.forbidden_pairs else ():
         senders = known.get((hop.name, hop.start), ())
         if senders and all(hand_over_s(context, hop.receives, sender, pools[0], hop.start) is None for sender in senders):
-            vendors = sorted({sender.vendor or "measured workers" for sender in senders})
+            vendors = sorted({sender.vendor for sender in senders})
             label = f"{pools[0].placement} on {pools[0].entry.name}"
             result.append(
                 Rejection(
                     limit="parallelism",
                     device=pools[0].entry.name,
-                    pool=f"{pools[0].placement}-{pools[0].entry.name}-{pools[0].cut.label}",
+                    pool=pools[0].name,
                     request_class=hop.name,
                     text=f"class {hop.name!r} in {label}: network.forbidden_kv_pairs keeps every device that reads its "
                     f"prompts ({', '.join(vendors)}) from handing KV caches over",
@@ -496,9 +496,8 @@ def _candidate(
     tau: Mapping[str, float],
 ) -> tuple[Candidate, Behaviour]:
     names = frozenset(arc.request_class for arc in arcs)
-    label = f"{pool.placement}-{pool.entry.name}-{pool.cut.label}"
     settings = pool.settings
-    parts = [label]
+    parts = [pool.name]
     parts += [f"itl={settings.itl_level_s:.6g}"] if settings.itl_level_s else []
     parts += [f"batch={settings.batch}"] if settings.batch else []
     parts += [f"fan={settings.fan_out}"] if settings.fan_out > 1 else []
@@ -516,7 +515,7 @@ def _candidate(
     longest = max((hop.load.peak_context for hop in pool.hops if hop.name in names), default=0.0)
     candidate = Candidate(
         key="|".join(parts),
-        pool=label,
+        pool=pool.name,
         placement=pool.placement,
         stages=pool.stages,
         device=pool.entry.name,
